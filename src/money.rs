@@ -1,0 +1,285 @@
+//! Exact amounts of coins: how they are read, cut, added and printed.
+//!
+//! An amount is a decimal number of coins, never a float, and every operation that could leave the range says so. This file
+//! knows nothing of networks, entries or DynamoDB.
+
+use std::fmt;
+
+use rust_decimal::Decimal;
+
+pub use encapsulate::{Amount, Scale};
+
+/// Most digits before the point that an amount received from outside may have.
+pub const INTEGER_DIGITS_MAX: usize = 15;
+
+/// Most characters that an amount received from outside may have, so that it can be kept as received in an entry.
+pub const RECEIVED_LENGTH_MAX: usize = 64;
+
+/// The constructors are the only door: not even the rest of this file can make an amount or a scale out of range.
+mod encapsulate {
+    use rust_decimal::Decimal;
+
+    /// A signed, exact number of coins, below 10^27 on either side of zero.
+    ///
+    /// Kept in its shortest form, so that equal amounts print alike: `10.50` is `10.5`.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Amount(Decimal);
+
+    impl Amount {
+        /// No coins.
+        pub const ZERO: Amount = Amount(Decimal::ZERO);
+
+        /// Takes a decimal in range; `None` when it is 10^27 or more on either side of zero.
+        pub(super) fn new(value: Decimal) -> Option<Amount> {
+            /// 10^27 in three words.
+            const LIMIT: Decimal =
+                Decimal::from_parts(0xE800_0000, 0x9FD0_803C, 0x033B_2E3C, false, 0);
+            (value.abs() < LIMIT).then(|| Amount(value.normalize()))
+        }
+
+        pub(super) fn decimal(self) -> Decimal {
+            self.0
+        }
+    }
+
+    /// How many decimals of a coin are kept, 0 to [`Scale::MAX`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Scale(u8);
+
+    impl Scale {
+        /// The most decimals that a coin can have.
+        pub const MAX: u8 = 8;
+
+        /// Takes a number of decimals; `None` above [`Scale::MAX`].
+        pub fn new(decimals: u8) -> Option<Scale> {
+            (decimals <= Self::MAX).then_some(Scale(decimals))
+        }
+
+        /// The number of decimals.
+        pub fn decimals(self) -> u8 {
+            self.0
+        }
+    }
+}
+
+/// Why a text is not an amount. `Display` is written for the person who set the network's postback up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AmountError {
+    #[error("not a plain decimal number such as 12.50")]
+    NotPlain,
+    #[error("more than {INTEGER_DIGITS_MAX} digits before the point")]
+    TooLarge,
+    #[error("longer than {RECEIVED_LENGTH_MAX} characters")]
+    TooLong,
+}
+
+/// A plain decimal as a caller wrote it: an optional minus, digits, an optional point and digits.
+///
+/// Anything else (an exponent, a plus, a space, a thousands separator, NaN) is refused, because it would have to be guessed.
+/// The text is kept beside its reading: entries carry an amount as it was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received<'a> {
+    text: &'a str,
+    negative: bool,
+    integer: &'a str,
+    fraction: &'a str,
+}
+
+impl<'a> Received<'a> {
+    /// Reads a plain decimal of any size up to [`RECEIVED_LENGTH_MAX`] characters.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError::TooLong`] and [`AmountError::NotPlain`].
+    pub fn read(text: &'a str) -> Result<Received<'a>, AmountError> {
+        if text.len() > RECEIVED_LENGTH_MAX {
+            return Err(AmountError::TooLong);
+        }
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (integer, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if integer.len() + fraction.len() == 0 || !digits(integer) || !digits(fraction) {
+            return Err(AmountError::NotPlain);
+        }
+        let negative =
+            unsigned.len() < text.len() && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+        Ok(Received { text, negative, integer: integer.trim_start_matches('0'), fraction })
+    }
+
+    /// The text as it was received.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Whether it is below zero. `-0` is zero.
+    pub fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// The amount in coins, decimals beyond the scale cut toward zero: a user never gets a fraction that was not paid.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError::TooLarge`].
+    pub fn cut(&self, scale: Scale) -> Result<Amount, AmountError> {
+        if self.integer.len() > INTEGER_DIGITS_MAX {
+            return Err(AmountError::TooLarge);
+        }
+        let decimals = self.fraction.len().min(usize::from(scale.decimals()));
+        let mut value = 0i128;
+        for digit in self.integer.bytes().chain(self.fraction.bytes().take(decimals)) {
+            value = value * 10 + i128::from(digit - b'0');
+        }
+        let magnitude = Decimal::from_i128_with_scale(value, decimals as u32);
+        Amount::new(if self.negative { -magnitude } else { magnitude }).ok_or(AmountError::TooLarge)
+    }
+}
+
+impl Amount {
+    /// Reads an amount that we wrote ourselves, such as a stored number. `None` when it is not one.
+    pub fn stored(text: &str) -> Option<Amount> {
+        text.parse::<Decimal>()
+            .or_else(|_| Decimal::from_scientific(text))
+            .ok()
+            .and_then(Amount::new)
+    }
+
+    /// The sum, or `None` out of range.
+    pub fn checked_add(self, other: Amount) -> Option<Amount> {
+        self.decimal().checked_add(other.decimal()).and_then(Amount::new)
+    }
+
+    /// The same size, the other sign.
+    #[must_use]
+    pub fn negated(self) -> Amount {
+        Amount::new(-self.decimal()).unwrap_or(Amount::ZERO)
+    }
+
+    /// Whether it is no coins at all.
+    pub fn is_zero(self) -> bool {
+        self.decimal().is_zero()
+    }
+}
+
+/// Plain decimal digits without exponent, trailing zeros or a negative zero: what DynamoDB takes as a number.
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.decimal(), f)
+    }
+}
+
+impl fmt::Debug for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    fn cut(text: &str, decimals: u8) -> Result<String, AmountError> {
+        Received::read(text)?.cut(Scale::new(decimals).unwrap()).map(|amount| amount.to_string())
+    }
+
+    #[test]
+    fn amounts_are_read_as_plain_decimals_and_cut_toward_zero() {
+        for (text, decimals, expected) in [
+            ("10", 2, "10"),
+            ("10.50", 2, "10.5"),
+            ("662.6500", 2, "662.65"),
+            ("0.019", 2, "0.01"),
+            ("0.009", 2, "0"),
+            ("-0.009", 2, "0"),
+            ("-1.239", 2, "-1.23"),
+            ("1.999", 0, "1"),
+            ("0", 2, "0"),
+            ("-0", 2, "0"),
+            ("-0.00", 2, "0"),
+            ("007.5", 2, "7.5"),
+            (".5", 2, "0.5"),
+            ("5.", 2, "5"),
+            ("0000000000000000000001", 2, "1"),
+            ("999999999999999.99999999", 8, "999999999999999.99999999"),
+            ("0.33333333333333333333333333333333333333333333333333333333", 8, "0.33333333"),
+        ] {
+            assert_eq!(cut(text, decimals).as_deref(), Ok(expected), "{text} at {decimals}");
+        }
+    }
+
+    #[test]
+    fn whatever_would_have_to_be_guessed_is_refused() {
+        for text in [
+            "",
+            "-",
+            ".",
+            "-.",
+            "--1",
+            "+1",
+            " 1",
+            "1 ",
+            "1e3",
+            "1E3",
+            "1e-3",
+            "NaN",
+            "nan",
+            "inf",
+            "Infinity",
+            "1,000",
+            "1,5",
+            "1.000.000",
+            "1_000",
+            "0x10",
+            "1.5.",
+            "१२",
+            "1\0",
+            "1-",
+            "$1",
+            "1%",
+        ] {
+            assert_eq!(cut(text, 2), Err(AmountError::NotPlain), "{text:?}");
+        }
+        assert_eq!(cut("1000000000000000", 2), Err(AmountError::TooLarge));
+        assert_eq!(cut(&"9".repeat(64), 2), Err(AmountError::TooLarge));
+        assert_eq!(cut(&"0".repeat(65), 2), Err(AmountError::TooLong));
+    }
+
+    #[test]
+    fn sums_leave_the_range_as_none() {
+        let large = Amount::stored(&"9".repeat(27)).unwrap();
+        assert_eq!(large.checked_add(Amount::stored("1").unwrap()), None);
+        assert_eq!(large.checked_add(large.negated()), Some(Amount::ZERO));
+        assert_eq!(Amount::stored(&format!("1{}", "0".repeat(27))), None);
+        assert_eq!(Amount::stored("1E+3").unwrap().to_string(), "1000");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back_as_the_same_amount(units in -(10i128.pow(15) - 1)..10i128.pow(15), places in 0u32..=8) {
+            let amount = Amount::new(Decimal::from_i128_with_scale(units, places)).unwrap();
+            let text = amount.to_string();
+            prop_assert_eq!(Amount::stored(&text), Some(amount));
+            let received = Received::read(&text).unwrap();
+            prop_assert_eq!(received.cut(Scale::new(8).unwrap()), Ok(amount));
+            prop_assert_eq!(received.is_negative(), units < 0);
+            prop_assert!(!text.contains(['e', 'E', '+']));
+        }
+
+        #[test]
+        fn cutting_never_adds_coins_and_drops_less_than_one_unit(whole in 0u64..10u64.pow(15), fraction in "[0-9]{0,40}", places in 0u8..=8) {
+            let text = format!("{whole}.{fraction}");
+            let amount = Received::read(&text).unwrap().cut(Scale::new(places).unwrap()).unwrap();
+            let kept = &fraction[..fraction.len().min(usize::from(places))];
+            prop_assert_eq!(amount, Amount::stored(&format!("{whole}.{kept}0")).unwrap());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_panic(text in ".*") {
+            if let Ok(received) = Received::read(&text) {
+                let _ = received.cut(Scale::new(2).unwrap());
+            }
+        }
+    }
+}
