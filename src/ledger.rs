@@ -1,0 +1,347 @@
+//! The ledger's words and its one judgement: what an entry is, what posting it can come to, and when two are the same.
+//!
+//! Identity is decided before validity: whether a key is known comes before any question about today's balance. This file
+//! knows no network, no contract, no DynamoDB and no clock.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::id::{Currency, Network, TransId, UserId};
+use crate::money::Amount;
+
+/// Most bytes of an offer's or a goal's id kept in an entry; what is longer is cut. With [`OFFER_NAME_MAX`] and the limits of
+/// the ids and of received amounts this keeps every entry under 1 KB, which a test of the store holds.
+pub const OFFER_ID_MAX: usize = 48;
+
+/// Most bytes of an offer's name kept in an entry; what is longer is cut.
+pub const OFFER_NAME_MAX: usize = 80;
+
+/// Most characters kept of a source address: the longest text of an IPv6 address.
+pub const SOURCE_IP_MAX: usize = 45;
+
+/// What an entry does to its conversation; the second half of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Coins given for a finished offer.
+    Credit,
+    /// A credit taken back.
+    Reversal,
+}
+
+impl Status {
+    /// The status as it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Credit => "credit",
+            Status::Reversal => "reversal",
+        }
+    }
+
+    /// Reads a stored status.
+    pub fn stored(text: &str) -> Option<Status> {
+        [Status::Credit, Status::Reversal].into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// One immutable row of the ledger, keyed by `(trans_id, status)`. A mistake is undone by another entry, never by a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub trans_id: TransId,
+    pub status: Status,
+    /// Whose balance changed.
+    pub user: UserId,
+    pub currency: Currency,
+    /// The signed change of that balance.
+    pub amount: Amount,
+    pub received_at: Timestamp,
+    /// A placeholder where a credit would be: its reversal came first, and the late credit must move nothing.
+    pub void: bool,
+    /// The user that the caller named, where it is another one than [`Entry::user`].
+    pub user_received: Option<UserId>,
+    pub evidence: Evidence,
+    pub offer: Offer,
+}
+
+/// Where an entry came from: enough to find the request in a network's own log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// The preset that the request was read by.
+    pub preset: Network,
+    /// The amount exactly as it was sent.
+    pub amount_received: String,
+    pub source_ip: String,
+    /// The first 32 hex digits of the SHA-256 of the query as it was on the wire.
+    pub fingerprint: String,
+}
+
+/// What the user did, as far as the network says; none of it moves money.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offer {
+    pub offer_id: Option<String>,
+    pub offer_name: Option<String>,
+    pub goal_id: Option<String>,
+    /// What the network pays the app, in US dollars.
+    pub payout_usd: Option<Amount>,
+}
+
+impl Entry {
+    /// Whether `other` has this entry's key.
+    pub fn same_key(&self, other: &Entry) -> bool {
+        self.trans_id == other.trans_id && self.status == other.status
+    }
+
+    /// The user that the caller named.
+    pub fn user_claimed(&self) -> &UserId {
+        self.user_received.as_ref().unwrap_or(&self.user)
+    }
+}
+
+/// One transaction: all of it happens, or nothing does. The change of the account is never given beside the entries but
+/// derived from them, so no coins can move without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posting {
+    /// The entry that decides whether this is new.
+    pub entry: Entry,
+    /// Another entry of the same conversation that must not exist either.
+    pub companion: Option<Entry>,
+    /// What the balance must be before [`Posting::entry`] changes it.
+    pub guard: Guard,
+    pub cases: Vec<Case>,
+}
+
+/// A condition on the available balance of the entry's account, before the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    None,
+    AtLeast(Amount),
+    Below(Amount),
+}
+
+/// What became of a posting, in order of precedence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The key is known and says the same: nothing moved.
+    Replayed(Entry),
+    /// The key is known and says something else: nothing moved, and a person must look.
+    Conflict(Entry, Field),
+    /// The key is new but a condition beside it failed: nothing moved.
+    Refused(Refusal),
+    /// The key is new, and the money moved.
+    Posted,
+}
+
+/// The first thing in which a known entry and a new one differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    User,
+    Currency,
+    Amount,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Field::User => "user",
+            Field::Currency => "currency",
+            Field::Amount => "amount",
+        })
+    }
+}
+
+/// Which condition beside the key failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The companion exists: the conversation changed after it was read.
+    Companion,
+    /// The guard did not hold.
+    Balance,
+}
+
+/// Whether a stored entry and a new one with its key are the same.
+///
+/// The amount counts as the same when it is equal or was received as the same text: a change of the coin's scale between two
+/// deliveries is not the network's doing. A reversal's amount is what was credited, whatever it carries, so it is not
+/// compared. A placeholder is the same as any credit. What changes with every delivery is not part of an entry's identity.
+pub fn judge(stored: Entry, new: &Entry) -> Outcome {
+    debug_assert!(stored.same_key(new));
+    let same_amount = stored.amount == new.amount
+        || stored.evidence.amount_received == new.evidence.amount_received;
+    if stored.void {
+        Outcome::Replayed(stored)
+    } else if stored.user_claimed() != new.user_claimed() {
+        Outcome::Conflict(stored, Field::User)
+    } else if stored.currency != new.currency {
+        Outcome::Conflict(stored, Field::Currency)
+    } else if new.status == Status::Credit && !same_amount {
+        Outcome::Conflict(stored, Field::Amount)
+    } else {
+        Outcome::Replayed(stored)
+    }
+}
+
+/// Judges a posting against entries already read, where its key is among them; `None` leaves it to the store.
+pub fn judge_known(known: &[Entry], posting: &Posting) -> Option<Outcome> {
+    known
+        .iter()
+        .find(|entry| entry.same_key(&posting.entry))
+        .map(|stored| judge(stored.clone(), &posting.entry))
+}
+
+/// Something that a machine must not decide: a row for a person to find and work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    pub kind: CaseKind,
+    pub trans_id: TransId,
+    pub status: Status,
+    pub user: UserId,
+    pub currency: Currency,
+    /// The coins that are in question.
+    pub amount: Amount,
+    /// What happened, as a sentence for whoever opens the case.
+    pub detail: String,
+    pub opened_at: Timestamp,
+}
+
+/// Why a case was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaseKind {
+    /// A known key came with another user, currency or amount.
+    Conflict,
+    /// A credit came after its reversal and moved nothing.
+    LateCredit,
+    /// A reversal took coins that were already spent: the balance is below zero.
+    Overdrawn,
+    /// A reversal came for a credit that we never saw.
+    ReversalWithoutCredit,
+}
+
+impl CaseKind {
+    /// The kind as it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CaseKind::Conflict => "conflict",
+            CaseKind::LateCredit => "late_credit",
+            CaseKind::Overdrawn => "overdrawn",
+            CaseKind::ReversalWithoutCredit => "reversal_without_credit",
+        }
+    }
+}
+
+impl Case {
+    /// The key of the case, made of what it is about, so that a fact that repeats opens it once.
+    pub fn id(&self) -> String {
+        format!("{}/{}/{}", self.kind.as_str(), self.trans_id, self.status.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(status: Status, user: &str, amount: &str) -> Entry {
+        Entry {
+            trans_id: TransId::new("net/1").unwrap(),
+            status,
+            user: UserId::new(user).unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::stored(amount).unwrap(),
+            received_at: Timestamp::UNIX_EPOCH,
+            void: false,
+            user_received: None,
+            evidence: Evidence {
+                preset: Network::new("net").unwrap(),
+                amount_received: amount.into(),
+                source_ip: "192.0.2.1".into(),
+                fingerprint: "00".into(),
+            },
+            offer: Offer::default(),
+        }
+    }
+
+    /// The field that `new` differs in from a stored credit of 10 coins to u, or `None` for a replay.
+    fn differs(change: impl FnOnce(&mut Entry, &mut Entry)) -> Option<Field> {
+        let (mut stored, mut new) =
+            (entry(Status::Credit, "u", "10"), entry(Status::Credit, "u", "10"));
+        change(&mut stored, &mut new);
+        match judge(stored.clone(), &new) {
+            Outcome::Replayed(found) => {
+                assert_eq!(found, stored);
+                None
+            }
+            Outcome::Conflict(found, field) => {
+                assert_eq!(found, stored);
+                Some(field)
+            }
+            outcome @ (Outcome::Posted | Outcome::Refused(_)) => {
+                panic!("a known key came to {outcome:?}")
+            }
+        }
+    }
+
+    #[test]
+    fn what_changes_with_every_delivery_is_not_part_of_sameness() {
+        assert_eq!(
+            differs(|_, new| {
+                new.received_at = Timestamp::MAX;
+                new.evidence.source_ip = "203.0.113.9".into();
+                new.evidence.fingerprint = "ff".into();
+                new.offer.offer_name = Some("renamed".into());
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn another_user_currency_or_amount_is_a_conflict_named_in_that_order() {
+        let user = |new: &mut Entry| new.user = UserId::new("v").unwrap();
+        let currency = |new: &mut Entry| new.currency = Currency::new("gems").unwrap();
+        let amount = |new: &mut Entry| {
+            new.amount = Amount::stored("11").unwrap();
+            new.evidence.amount_received = "11".into();
+        };
+        assert_eq!(differs(|_, new| user(new)), Some(Field::User));
+        assert_eq!(differs(|_, new| currency(new)), Some(Field::Currency));
+        assert_eq!(differs(|_, new| amount(new)), Some(Field::Amount));
+        assert_eq!(differs(|_, new| (amount(new), currency(new), user(new)).0), Some(Field::User));
+        assert_eq!(differs(|_, new| (amount(new), currency(new)).0), Some(Field::Currency));
+    }
+
+    #[test]
+    fn the_same_amount_in_another_notation_or_at_another_scale_is_a_replay() {
+        assert_eq!(differs(|_, new| new.evidence.amount_received = "10.00".into()), None);
+        assert_eq!(
+            differs(|stored, new| {
+                stored.amount = Amount::stored("10").unwrap();
+                new.amount = Amount::stored("10.5").unwrap();
+                stored.evidence.amount_received = "10.5".into();
+                new.evidence.amount_received = "10.5".into();
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn a_reversal_is_the_same_whatever_amount_it_carries_but_not_for_another_user() {
+        let stored = entry(Status::Reversal, "u", "-10");
+        assert!(matches!(
+            judge(stored.clone(), &entry(Status::Reversal, "u", "99")),
+            Outcome::Replayed(_)
+        ));
+        let mut other = entry(Status::Reversal, "u", "-10");
+        other.user_received = Some(UserId::new("v").unwrap());
+        assert!(matches!(judge(stored, &other), Outcome::Conflict(_, Field::User)));
+    }
+
+    #[test]
+    fn a_placeholder_is_the_same_as_any_credit() {
+        assert_eq!(
+            differs(|stored, new| {
+                stored.void = true;
+                stored.amount = Amount::ZERO;
+                new.user = UserId::new("v").unwrap();
+            }),
+            None
+        );
+    }
+}
