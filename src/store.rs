@@ -1,0 +1,550 @@
+//! The ledger on DynamoDB: the only file that knows item layouts, expressions and what DynamoDB's refusals mean.
+//!
+//! Coins move in one way: [`Store::post`], one `TransactWriteItems` that puts the entry on condition that its key is new and
+//! changes the account in the same act. Entries are never updated and never deleted. There is no state "in progress", no lock
+//! and no check before the write: the database settles every race.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update,
+};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::id::{Currency, Network, TransId, UserId};
+use crate::ledger::{
+    Case, Entry, Evidence, Guard, Offer, Outcome, Posting, Refusal, Status, judge,
+};
+use crate::money::Amount;
+
+type Item = HashMap<String, AttributeValue>;
+
+/// How many partitions of the index `by_day` a network's day is spread over: one hot index partition would throttle the
+/// table behind it.
+pub const DAY_SHARDS: u32 = 8;
+
+/// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a random
+/// part of it.
+const PAUSE_MIN_MICROS: u64 = 20_000;
+const PAUSE_MAX_MICROS: u64 = 400_000;
+
+/// The names of the tables.
+#[derive(Debug, Clone)]
+pub struct Tables {
+    pub transactions: String,
+    pub accounts: String,
+    pub cases: String,
+}
+
+/// The ledger.
+#[derive(Debug, Clone)]
+pub struct Store {
+    client: Client,
+    tables: Tables,
+}
+
+/// Whether a case was opened now or is open, or closed, already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    New,
+    Known,
+}
+
+/// Why the ledger could not be asked. Nothing is half done, and asking again is always safe.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Contention, a stalled connection or an outage lasted longer than the time there was.
+    #[error("{step} of {subject}: no answer from DynamoDB within the time budget")]
+    OutOfTime { step: Step, subject: String },
+    /// DynamoDB refused, or could not be reached: the source says which.
+    #[error("{step} of {subject}: {problem}")]
+    Failed { step: Step, subject: String, problem: String },
+}
+
+/// What was being done when the ledger could not be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Post,
+    ReadConversation,
+    ReadBalance,
+    OpenCase,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Post => "posting",
+            Step::ReadConversation => "reading the entries",
+            Step::ReadBalance => "reading the balance",
+            Step::OpenCase => "opening the case",
+        })
+    }
+}
+
+/// A step on a subject with its deadline, for whatever goes wrong in it.
+struct Asking<'a> {
+    step: Step,
+    subject: &'a str,
+    deadline: Instant,
+}
+
+impl Asking<'_> {
+    /// Waits for a request no longer than the deadline; `Ok(Err(_))` is DynamoDB's or the way's own refusal.
+    async fn send<T, E, R>(
+        &self,
+        request: impl Future<Output = Result<T, SdkError<E, R>>>,
+    ) -> Result<Result<T, SdkError<E, R>>, StoreError> {
+        tokio::time::timeout_at(self.deadline, request).await.map_err(|_| self.out_of_time())
+    }
+
+    fn out_of_time(&self) -> StoreError {
+        StoreError::OutOfTime { step: self.step, subject: self.subject.to_owned() }
+    }
+
+    fn failed(&self, problem: impl fmt::Display) -> StoreError {
+        StoreError::Failed {
+            step: self.step,
+            subject: self.subject.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+
+    fn sdk<E, R>(&self, error: &SdkError<E, R>) -> StoreError
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+        R: fmt::Debug,
+    {
+        match error {
+            SdkError::TimeoutError(_) => self.out_of_time(),
+            SdkError::ServiceError(service) => {
+                let meta = service.err().meta();
+                self.failed(format_args!(
+                    "{}: {}",
+                    meta.code().unwrap_or("unnamed error"),
+                    meta.message().unwrap_or("no message")
+                ))
+            }
+            other => self.failed(chain(other)),
+        }
+    }
+}
+
+/// An error with all its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+impl Store {
+    /// The ledger in these tables.
+    pub fn new(client: Client, tables: Tables) -> Store {
+        Store { client, tables }
+    }
+
+    /// Opens the connection before the first call needs it, with a read that costs half a read unit.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer or refuses: the first call may fare better.
+    pub async fn warm_up(&self, deadline: Instant) -> Result<(), StoreError> {
+        let asking =
+            Asking { step: Step::ReadConversation, subject: "nothing, to warm up", deadline };
+        let request = self.conversation_query("warm-up").consistent_read(false).limit(1).send();
+        asking.send(request).await?.map(drop).map_err(|error| asking.sdk(&error))
+    }
+
+    /// Posts: one transaction, exactly once, whatever repeats and races.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: whether the posting happened is then unknown, and posting it again settles that.
+    pub async fn post(&self, posting: &Posting, deadline: Instant) -> Result<Outcome, StoreError> {
+        let asking =
+            Asking { step: Step::Post, subject: posting.entry.trans_id.as_str(), deadline };
+        let actions = self.actions(posting);
+        let mut pause = PAUSE_MIN_MICROS;
+        loop {
+            // Each request gets a fresh client token from the SDK: one made of the key would turn a duplicate into a success.
+            let request =
+                self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            let error = match asking.send(request.send()).await? {
+                Ok(_) => return Ok(Outcome::Posted),
+                Err(error) => error,
+            };
+            match Refused::of(&error) {
+                Refused::Cancelled(reasons) => match verdict(posting, reasons) {
+                    Ok(Verdict::Outcome(outcome)) => return Ok(outcome),
+                    Ok(Verdict::Contention) => {}
+                    Err(problem) => return Err(asking.failed(problem)),
+                },
+                Refused::InProgress => {}
+                Refused::Otherwise => return Err(asking.sdk(&error)),
+            }
+            let wake = Instant::now() + Duration::from_micros(fastrand::u64(0..=pause));
+            if wake >= deadline {
+                return Err(asking.out_of_time());
+            }
+            tokio::time::sleep_until(wake).await;
+            pause = (pause * 2).min(PAUSE_MAX_MICROS);
+        }
+    }
+
+    /// Every entry of a conversation, as it stands at this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds an entry that does not read.
+    pub async fn conversation(
+        &self,
+        trans_id: &TransId,
+        deadline: Instant,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let asking = Asking { step: Step::ReadConversation, subject: trans_id.as_str(), deadline };
+        let request = self.conversation_query(trans_id.as_str()).consistent_read(true).send();
+        let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+        output
+            .items()
+            .iter()
+            .map(|item| entry_from(item).map_err(|problem| asking.failed(problem)))
+            .collect()
+    }
+
+    /// The available balance of a user; zero where there is no account.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds an account that does not read.
+    pub async fn balance(
+        &self,
+        user: &UserId,
+        currency: &Currency,
+        deadline: Instant,
+    ) -> Result<Amount, StoreError> {
+        let asking = Asking { step: Step::ReadBalance, subject: user.as_str(), deadline };
+        let request =
+            self.client.get_item().table_name(&self.tables.accounts).consistent_read(true);
+        let request = request.set_key(Some(account_key(user, currency))).send();
+        let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+        match output.item {
+            None => Ok(Amount::ZERO),
+            Some(item) => {
+                Attributes(&item).amount("available").map_err(|problem| asking.failed(problem))
+            }
+        }
+    }
+
+    /// Opens a case that belongs to no transaction, once: what is known, open or closed, stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: whether the case is open is then unknown, and opening it again settles that.
+    pub async fn open(&self, case: &Case, deadline: Instant) -> Result<Opened, StoreError> {
+        let id = case.id();
+        let asking = Asking { step: Step::OpenCase, subject: &id, deadline };
+        let request =
+            self.client.put_item().table_name(&self.tables.cases).set_item(Some(case_item(case)));
+        let request = request.condition_expression("attribute_not_exists(case_id)").send();
+        match asking.send(request).await? {
+            Ok(_) => Ok(Opened::New),
+            Err(SdkError::ServiceError(service))
+                if service.err().is_conditional_check_failed_exception() =>
+            {
+                Ok(Opened::Known)
+            }
+            Err(error) => Err(asking.sdk(&error)),
+        }
+    }
+
+    fn conversation_query(
+        &self,
+        trans_id: &str,
+    ) -> aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder {
+        let query = self.client.query().table_name(&self.tables.transactions);
+        query
+            .key_condition_expression("trans_id = :id")
+            .expression_attribute_values(":id", string(trans_id))
+    }
+
+    /// The actions of a posting, in the order in which [`verdict`] reads the reasons of a cancelled transaction: the entry,
+    /// its companion, the account, the cases.
+    fn actions(&self, posting: &Posting) -> Vec<TransactWriteItem> {
+        let mut actions = vec![self.put_entry(&posting.entry)];
+        actions.extend(posting.companion.as_ref().map(|companion| self.put_entry(companion)));
+        actions.extend(self.change_account(posting));
+        let put_case = |case| {
+            built(
+                Put::builder()
+                    .table_name(&self.tables.cases)
+                    .set_item(Some(case_item(case)))
+                    .build(),
+            )
+        };
+        actions.extend(
+            posting
+                .cases
+                .iter()
+                .map(|case| TransactWriteItem::builder().put(put_case(case)).build()),
+        );
+        actions
+    }
+
+    fn put_entry(&self, entry: &Entry) -> TransactWriteItem {
+        let put = Put::builder()
+            .table_name(&self.tables.transactions)
+            .set_item(Some(entry_item(entry)))
+            .condition_expression("attribute_not_exists(trans_id)")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        TransactWriteItem::builder().put(built(put.build())).build()
+    }
+
+    /// The change of the balance that the entry stands for, under the posting's guard; none where it moves nothing.
+    fn change_account(&self, posting: &Posting) -> Option<TransactWriteItem> {
+        let entry = &posting.entry;
+        if entry.amount.is_zero() {
+            return None;
+        }
+        let update = Update::builder()
+            .table_name(&self.tables.accounts)
+            .set_key(Some(account_key(&entry.user, &entry.currency)))
+            .update_expression("ADD available :amount")
+            .expression_attribute_values(":amount", number(entry.amount));
+        let update = match posting.guard {
+            Guard::None => update,
+            Guard::AtLeast(least) => update
+                .condition_expression("available >= :least")
+                .expression_attribute_values(":least", number(least)),
+            Guard::Below(limit) => update
+                .condition_expression("attribute_not_exists(available) OR available < :limit")
+                .expression_attribute_values(":limit", number(limit)),
+        };
+        Some(TransactWriteItem::builder().update(built(update.build())).build())
+    }
+}
+
+/// What DynamoDB's refusal of a transaction is.
+enum Refused<'a> {
+    /// Cancelled, with one reason for each action.
+    Cancelled(&'a [CancellationReason]),
+    /// An earlier attempt of this request, whose reply was lost, is still at work.
+    InProgress,
+    Otherwise,
+}
+
+impl Refused<'_> {
+    fn of<R>(error: &SdkError<TransactWriteItemsError, R>) -> Refused<'_> {
+        match error.as_service_error() {
+            Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                Refused::Cancelled(cancelled.cancellation_reasons())
+            }
+            Some(TransactWriteItemsError::TransactionInProgressException(_)) => Refused::InProgress,
+            _ => Refused::Otherwise,
+        }
+    }
+}
+
+/// What the reasons of a cancelled transaction come to.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Outcome(Outcome),
+    /// Others were writing the same items, or DynamoDB was throttling: the same posting may be tried again.
+    Contention,
+}
+
+/// Reads the reasons of a cancelled posting, one for each of its actions in order.
+///
+/// A known key decides, whatever the other reasons say. While contention hides whether the key is known, nothing else is
+/// believed. Only then does a failed condition beside the key refuse. Any other reason is a problem.
+fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict, String> {
+    enum Reason {
+        None,
+        Condition,
+        Contention,
+        Other,
+    }
+    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code().unwrap_or("None")).collect();
+    let of = |code: &str| match code {
+        "None" => Reason::None,
+        "ConditionalCheckFailed" => Reason::Condition,
+        "TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded" => {
+            Reason::Contention
+        }
+        _ => Reason::Other,
+    };
+    let problem = || format!("the transaction was cancelled for [{}]", codes.join(", "));
+
+    let (Some(first), Some(code)) = (reasons.first(), codes.first()) else { return Err(problem()) };
+    match of(code) {
+        Reason::Condition => {
+            let stored = first
+                .item()
+                .ok_or("the stored entry did not come back with the failed condition")?;
+            return Ok(Verdict::Outcome(judge(entry_from(stored)?, &posting.entry)));
+        }
+        Reason::Other => return Err(problem()),
+        Reason::None | Reason::Contention => {}
+    }
+    let rest = || codes.iter().skip(1).map(|code| of(code));
+    if rest().any(|reason| matches!(reason, Reason::Other)) {
+        return Err(problem());
+    }
+    if matches!(of(code), Reason::Contention) {
+        return Ok(Verdict::Contention);
+    }
+    if let Some(failed) = rest().position(|reason| matches!(reason, Reason::Condition)) {
+        let refusal = if failed == 0 && posting.companion.is_some() {
+            Refusal::Companion
+        } else {
+            Refusal::Balance
+        };
+        return Ok(Verdict::Outcome(Outcome::Refused(refusal)));
+    }
+    if rest().any(|reason| matches!(reason, Reason::Contention)) {
+        Ok(Verdict::Contention)
+    } else {
+        Err(problem())
+    }
+}
+
+/// Every required member of an SDK type is set where it is built.
+fn built<T, E: fmt::Debug>(result: Result<T, E>) -> T {
+    result.expect("every required member is set")
+}
+
+fn string(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+fn number(amount: Amount) -> AttributeValue {
+    AttributeValue::N(amount.to_string())
+}
+
+/// ISO 8601 in UTC with milliseconds: always the same length, so that it sorts as text.
+fn time(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+fn account_key(user: &UserId, currency: &Currency) -> Item {
+    HashMap::from([
+        ("user_id".into(), string(user.as_str())),
+        ("currency".into(), string(currency.as_str())),
+    ])
+}
+
+/// The partition of the index `by_day` that an entry is in: `<network>#<day>#<shard>`.
+fn day_shard(entry: &Entry) -> String {
+    // FNV-1a: a few instructions that spread ids evenly.
+    let hash = entry
+        .trans_id
+        .as_str()
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let day = &time(entry.received_at)[..10];
+    format!("{}#{day}#{}", entry.trans_id.network(), hash % DAY_SHARDS)
+}
+
+fn entry_item(entry: &Entry) -> Item {
+    let required = [
+        ("trans_id", string(entry.trans_id.as_str())),
+        ("status", string(entry.status.as_str())),
+        ("network", string(entry.trans_id.network())),
+        ("user_id", string(entry.user.as_str())),
+        ("currency", string(entry.currency.as_str())),
+        ("amount", number(entry.amount)),
+        ("received_at", string(time(entry.received_at))),
+        ("day", string(day_shard(entry))),
+        ("preset", string(entry.evidence.preset.as_str())),
+        ("amount_received", string(&entry.evidence.amount_received)),
+        ("fingerprint", string(&entry.evidence.fingerprint)),
+    ];
+    let source_ip = Some(&entry.evidence.source_ip).filter(|ip| !ip.is_empty());
+    let optional = [
+        ("source_ip", source_ip.map(string)),
+        ("user_received", entry.user_received.as_ref().map(|user| string(user.as_str()))),
+        ("void", entry.void.then_some(AttributeValue::Bool(true))),
+        ("offer_id", entry.offer.offer_id.as_ref().map(string)),
+        ("offer_name", entry.offer.offer_name.as_ref().map(string)),
+        ("goal_id", entry.offer.goal_id.as_ref().map(string)),
+        ("payout_usd", entry.offer.payout_usd.map(number)),
+    ];
+    let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    required.into_iter().chain(optional).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn case_item(case: &Case) -> Item {
+    let attributes = [
+        ("case_id", string(case.id())),
+        ("kind", string(case.kind.as_str())),
+        ("state", string("open")),
+        ("trans_id", string(case.trans_id.as_str())),
+        ("status", string(case.status.as_str())),
+        ("network", string(case.trans_id.network())),
+        ("user_id", string(case.user.as_str())),
+        ("currency", string(case.currency.as_str())),
+        ("amount", number(case.amount)),
+        ("detail", string(&case.detail)),
+        ("opened_at", string(time(case.opened_at))),
+    ];
+    attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Reads a stored entry, or says which attribute does not read.
+fn entry_from(item: &Item) -> Result<Entry, String> {
+    let attributes = Attributes(item);
+    let owned = |name| attributes.optional(name).map(String::from);
+    Ok(Entry {
+        trans_id: attributes.required("trans_id", |text| TransId::new(text).ok())?,
+        status: attributes.required("status", Status::stored)?,
+        user: attributes.required("user_id", |text| UserId::new(text).ok())?,
+        currency: attributes.required("currency", |text| Currency::new(text).ok())?,
+        amount: attributes.amount("amount")?,
+        received_at: attributes.required("received_at", |text| text.parse().ok())?,
+        void: matches!(item.get("void"), Some(AttributeValue::Bool(true))),
+        user_received: attributes.optional("user_received").and_then(|text| UserId::new(text).ok()),
+        evidence: Evidence {
+            preset: attributes.required("preset", |text| Network::new(text).ok())?,
+            amount_received: attributes
+                .required("amount_received", |text| Some(text.to_owned()))?,
+            source_ip: owned("source_ip").unwrap_or_default(),
+            fingerprint: attributes.required("fingerprint", |text| Some(text.to_owned()))?,
+        },
+        offer: Offer {
+            offer_id: owned("offer_id"),
+            offer_name: owned("offer_name"),
+            goal_id: owned("goal_id"),
+            payout_usd: attributes.optional("payout_usd").and_then(Amount::stored),
+        },
+    })
+}
+
+/// A stored item, read by name.
+struct Attributes<'a>(&'a Item);
+
+impl<'a> Attributes<'a> {
+    fn optional(&self, name: &str) -> Option<&'a str> {
+        match self.0.get(name)? {
+            AttributeValue::S(text) | AttributeValue::N(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn required<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a str) -> Option<T>,
+    ) -> Result<T, String> {
+        self.optional(name)
+            .and_then(read)
+            .ok_or_else(|| format!("the stored attribute `{name}` is missing or does not read"))
+    }
+
+    fn amount(&self, name: &str) -> Result<Amount, String> {
+        self.required(name, Amount::stored)
+    }
+}
