@@ -1,0 +1,368 @@
+//! The environment, read once into typed values, with every fault reported together.
+//!
+//! The only reader of environment variables. A fault names its variable and says what to do; it never shows a secret.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+use crate::aws::Aws;
+use crate::id::{Currency, Network};
+use crate::money::Scale;
+use crate::offerwall::Coins;
+use crate::preset::{self, Preset};
+use crate::secrets::Secrets;
+use crate::store::Tables;
+
+/// A variable that is read, with its default and its meaning: the README's table, held together by a test.
+pub struct Variable {
+    pub name: &'static str,
+    pub default: &'static str,
+    pub meaning: &'static str,
+}
+
+/// Every variable of ours. Beside these, `AWS_*` are read as Lambda and the SDKs define them.
+pub const VARIABLES: &[Variable] = &[
+    variable("TRANSACTIONS_TABLE", "transactions", "the table of entries"),
+    variable("ACCOUNTS_TABLE", "accounts", "the table of balances"),
+    variable("CASES_TABLE", "cases", "the table of cases"),
+    variable(
+        "NETWORKS",
+        "",
+        "the networks that are enabled, separated by commas; else those whose preset says `default = true`",
+    ),
+    variable(
+        "NETWORK_SECRETS",
+        "",
+        "JSON: network to secret, or to a list of secrets that are all in force",
+    ),
+    variable(
+        "NETWORK_SECRETS_ARN",
+        "",
+        "a secret in Secrets Manager that holds that JSON, instead",
+    ),
+    variable("CURRENCY", "coins", "the currency of the accounts"),
+    variable(
+        "COIN_DECIMALS",
+        "2",
+        "decimals of a coin that are kept, 0 to 8; more are cut toward zero",
+    ),
+    variable(
+        "TIME_BUDGET_MS",
+        "3500",
+        "the longest that a call may take before it is answered with 503, 100 to 60000",
+    ),
+    variable("LOG_LEVEL", "info", "error, warn, info, debug or trace"),
+];
+
+const fn variable(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, default, meaning }
+}
+
+/// What a function needs to know. `Debug` shows no secret.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub tables: Tables,
+    pub networks: Vec<Preset>,
+    pub secrets: SecretsFrom,
+    pub coins: Coins,
+    pub time_budget: Duration,
+    pub log_level: tracing::Level,
+    pub aws: Aws,
+}
+
+/// Where the networks' secrets come from.
+#[derive(Debug, Clone)]
+pub enum SecretsFrom {
+    Environment(Secrets),
+    SecretsManager { arn: String },
+}
+
+/// Every fault of an environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Faults(pub Vec<Fault>);
+
+/// What is wrong with one variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub variable: &'static str,
+    pub problem: String,
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> =
+            self.0.iter().map(|fault| format!("{}: {}", fault.variable, fault.problem)).collect();
+        f.write_str(&lines.join("; "))
+    }
+}
+
+impl std::error::Error for Faults {}
+
+impl Config {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    ///
+    /// Every fault in it.
+    pub fn from_env() -> Result<Config, Faults> {
+        Config::read(|name| {
+            std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    /// Reads variables from anywhere; one that is empty counts as not set.
+    ///
+    /// # Errors
+    ///
+    /// Every fault in them.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Config, Faults> {
+        let env = Env { lookup: &lookup, faults: RefCell::default() };
+        let config = Config {
+            tables: Tables {
+                transactions: env.ours("TRANSACTIONS_TABLE"),
+                accounts: env.ours("ACCOUNTS_TABLE"),
+                cases: env.ours("CASES_TABLE"),
+            },
+            networks: networks(&env),
+            secrets: secrets(&env),
+            coins: Coins {
+                currency: env.parsed("CURRENCY", |text| {
+                    Currency::new(text).map_err(|error| error.to_string())
+                }),
+                scale: env.parsed("COIN_DECIMALS", |text| {
+                    text.parse()
+                        .ok()
+                        .and_then(Scale::new)
+                        .ok_or_else(|| format!("not a whole number from 0 to {}", Scale::MAX))
+                }),
+            },
+            time_budget: env.parsed("TIME_BUDGET_MS", |text| match text.parse() {
+                Ok(ms @ 100..=60_000) => Ok(Duration::from_millis(ms)),
+                _ => Err("not a whole number from 100 to 60000".into()),
+            }),
+            log_level: env.parsed("LOG_LEVEL", |text| {
+                tracing::Level::from_str(text)
+                    .map_err(|_| "not error, warn, info, debug or trace".into())
+            }),
+            aws: aws(&env),
+        };
+        let faults = env.faults.into_inner();
+        if faults.is_empty() { Ok(config) } else { Err(Faults(faults)) }
+    }
+}
+
+/// The log level alone, so that the faults of an environment can be logged; its default where it does not read.
+pub fn log_level() -> tracing::Level {
+    let level = std::env::var("LOG_LEVEL").ok().and_then(|text| text.parse().ok());
+    level.unwrap_or(tracing::Level::INFO)
+}
+
+/// Variables being read, and the faults found so far.
+struct Env<'a> {
+    lookup: &'a dyn Fn(&str) -> Option<String>,
+    faults: RefCell<Vec<Fault>>,
+}
+
+impl Env<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        (self.lookup)(name).filter(|value| !value.is_empty())
+    }
+
+    /// One of [`VARIABLES`], or its default.
+    fn ours(&self, name: &'static str) -> String {
+        self.get(name).unwrap_or_else(|| default(name).to_owned())
+    }
+
+    /// One of [`VARIABLES`], parsed. Where it does not parse that is a fault, and its default stands in so that reading can go
+    /// on to the next fault.
+    fn parsed<T>(&self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+        parse(&self.ours(name)).unwrap_or_else(|problem| {
+            self.fault(name, problem);
+            parse(default(name)).expect("every default parses")
+        })
+    }
+
+    fn fault(&self, variable: &'static str, problem: impl fmt::Display) {
+        self.faults.borrow_mut().push(Fault { variable, problem: problem.to_string() });
+    }
+
+    /// A variable that Lambda sets.
+    fn lambda(&self, name: &'static str) -> String {
+        self.get(name).unwrap_or_else(|| {
+            self.fault(name, "not set; Lambda sets it, elsewhere set it yourself");
+            String::new()
+        })
+    }
+}
+
+fn default(name: &str) -> &'static str {
+    VARIABLES
+        .iter()
+        .find(|variable| variable.name == name)
+        .map(|variable| variable.default)
+        .expect("a variable of ours")
+}
+
+fn networks(env: &Env<'_>) -> Vec<Preset> {
+    const NAME: &str = "NETWORKS";
+    let Some(names) = env.get(NAME) else { return preset::defaults().collect() };
+    let mut presets: Vec<Preset> = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        let read = Network::new(name).map_err(|error| error.to_string());
+        match read.and_then(|network| preset::shipped(&network).map_err(|error| error.to_string()))
+        {
+            Ok(preset) if presets.iter().any(|other| other.network == preset.network) => {
+                env.fault(NAME, format_args!("`{name}` is named twice"))
+            }
+            Ok(preset) => presets.push(preset),
+            Err(problem) => env.fault(NAME, format_args!("`{name}`: {problem}")),
+        }
+    }
+    presets
+}
+
+fn secrets(env: &Env<'_>) -> SecretsFrom {
+    const NAME: &str = "NETWORK_SECRETS";
+    match (env.get(NAME), env.get("NETWORK_SECRETS_ARN")) {
+        (Some(_), Some(_)) => {
+            env.fault(NAME, "set together with NETWORK_SECRETS_ARN; set one of them")
+        }
+        (None, Some(arn)) => return SecretsFrom::SecretsManager { arn },
+        (None, None) => {}
+        (Some(text), None) => match Secrets::read(&text) {
+            Ok(secrets) => return SecretsFrom::Environment(secrets),
+            Err(error) => env.fault(NAME, error),
+        },
+    }
+    SecretsFrom::Environment(Secrets::default())
+}
+
+fn aws(env: &Env<'_>) -> Aws {
+    let endpoint = |own: &'static str| {
+        let (name, url) =
+            [own, "AWS_ENDPOINT_URL"].into_iter().find_map(|name| Some((name, env.get(name)?)))?;
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            env.fault(name, "not an http:// or https:// URL");
+        }
+        Some(url)
+    };
+    Aws {
+        region: env.get("AWS_REGION").unwrap_or_else(|| env.lambda("AWS_DEFAULT_REGION")),
+        access_key_id: env.lambda("AWS_ACCESS_KEY_ID"),
+        secret_access_key: env.lambda("AWS_SECRET_ACCESS_KEY").into(),
+        session_token: env.get("AWS_SESSION_TOKEN").map(Into::into),
+        dynamodb_endpoint: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
+        secrets_manager_endpoint: endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
+        extra_roots: extra_roots(env),
+    }
+}
+
+/// Certificates to trust beside the roots of AWS, for an endpoint of one's own.
+fn extra_roots(env: &Env<'_>) -> Option<String> {
+    const NAME: &str = "AWS_CA_BUNDLE";
+    let path = env.get(NAME)?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| env.fault(NAME, format_args!("{path}: {error}")))
+        .ok()?;
+    let readable = CertificateDer::pem_slice_iter(text.as_bytes()).all(|certificate| {
+        certificate.is_ok_and(|certificate| webpki::anchor_from_trusted_cert(&certificate).is_ok())
+    });
+    if !readable {
+        env.fault(NAME, format_args!("{path}: not every certificate in it reads"));
+        return None;
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAMBDA: [(&str, &str); 3] = [
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_ACCESS_KEY_ID", "AKID"),
+        ("AWS_SECRET_ACCESS_KEY", "hunter1"),
+    ];
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, Faults> {
+        let all: Vec<_> = LAMBDA.iter().chain(variables).rev().copied().collect();
+        Config::read(|name| {
+            all.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn an_environment_of_lambda_alone_gives_the_documented_defaults() {
+        let config = read(&[]).unwrap();
+        assert_eq!(config.tables.transactions, "transactions");
+        assert_eq!(config.coins.currency.as_str(), "coins");
+        assert_eq!(config.coins.scale.decimals(), 2);
+        assert_eq!(config.time_budget, Duration::from_millis(3500));
+        assert_eq!(config.log_level, tracing::Level::INFO);
+        assert_eq!(config.networks.len(), 1);
+        assert_eq!(config.aws.dynamodb_endpoint, None);
+    }
+
+    #[test]
+    fn every_fault_is_reported_together_with_its_variable() {
+        let faults = read(&[
+            ("NETWORKS", "nobody, Standard,"),
+            ("NETWORK_SECRETS", "hunter2"),
+            ("CURRENCY", "US dollars"),
+            ("COIN_DECIMALS", "9"),
+            ("TIME_BUDGET_MS", "0"),
+            ("LOG_LEVEL", "loud"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", "localhost:8000"),
+            ("AWS_ACCESS_KEY_ID", ""),
+            ("AWS_CA_BUNDLE", "/nowhere.pem"),
+        ])
+        .unwrap_err();
+        let variables: Vec<_> = faults.0.iter().map(|fault| fault.variable).collect();
+        assert_eq!(
+            variables,
+            [
+                "NETWORKS",
+                "NETWORKS",
+                "NETWORKS",
+                "NETWORK_SECRETS",
+                "CURRENCY",
+                "COIN_DECIMALS",
+                "TIME_BUDGET_MS",
+                "LOG_LEVEL",
+                "AWS_ACCESS_KEY_ID",
+                "AWS_ENDPOINT_URL_DYNAMODB",
+                "AWS_CA_BUNDLE",
+            ]
+        );
+        assert!(!faults.to_string().contains("hunter"), "{faults}");
+    }
+
+    #[test]
+    fn secrets_come_from_one_place() {
+        let both = read(&[("NETWORK_SECRETS", r#"{"a": "b"}"#), ("NETWORK_SECRETS_ARN", "arn:x")])
+            .unwrap_err();
+        assert_eq!(
+            both.to_string(),
+            "NETWORK_SECRETS: set together with NETWORK_SECRETS_ARN; set one of them"
+        );
+        assert!(matches!(
+            read(&[("NETWORK_SECRETS_ARN", "arn:x")]).unwrap().secrets,
+            SecretsFrom::SecretsManager { .. }
+        ));
+    }
+
+    #[test]
+    fn no_debug_shows_a_secret() {
+        let secrets = r#"{"standard": ["hunter2", "hunter3"]}"#;
+        let shown = format!(
+            "{:?}",
+            read(&[("NETWORK_SECRETS", secrets), ("AWS_SESSION_TOKEN", "hunter4")]).unwrap()
+        );
+        assert!(!shown.contains("hunter"), "{shown}");
+    }
+}

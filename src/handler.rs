@@ -1,0 +1,190 @@
+//! The one control flow: read, plan, post, answer, log.
+//!
+//! Decides nothing: contracts decide, the store moves. Never answers that money moved before the commit, never lets a panic or
+//! a fault of ours look like an answer about money, and never logs a secret, a query or a signature.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use crate::config::{Config, SecretsFrom};
+use crate::event::{Answer, Request};
+use crate::ledger;
+use crate::offerwall::{self, Claim, Happened, Rejection};
+use crate::secrets::{Keyring, Refreshed, Secrets, Vault, VaultError};
+use crate::store::{Opened, Store, StoreError};
+
+/// Everything that a call needs, made once at the start.
+#[derive(Debug)]
+pub struct App {
+    config: Config,
+    store: Store,
+    keyring: Keyring,
+}
+
+/// What became of a call, for whoever watches: the answer, and the claim where there was one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handled {
+    pub answer: Answer,
+    pub claim: Option<Claim>,
+    /// A word for what happened, the same in logs and on a terminal.
+    pub outcome: &'static str,
+}
+
+impl Handled {
+    fn without_claim(answer: Answer, outcome: &'static str) -> Handled {
+        Handled { answer, claim: None, outcome }
+    }
+}
+
+impl App {
+    /// Connects a configuration to its tables and secrets.
+    ///
+    /// # Errors
+    ///
+    /// [`VaultError`] when the secrets cannot be read from Secrets Manager.
+    pub async fn start(config: Config) -> Result<App, VaultError> {
+        let store = Store::new(config.aws.dynamodb(config.time_budget), config.tables.clone());
+        let keyring = match &config.secrets {
+            SecretsFrom::Environment(secrets) => Keyring::fixed(secrets.clone()),
+            SecretsFrom::SecretsManager { arn } => {
+                let client = config.aws.secrets_manager(config.time_budget);
+                Keyring::open(Vault { client, arn: arn.clone() }).await?
+            }
+        };
+        let secrets = keyring.secrets();
+        for preset in config.networks.iter().filter(|preset| secrets.of(&preset.network).is_empty())
+        {
+            warn!(network = %preset.network, "no secret is configured: every postback of this network is refused");
+        }
+        Ok(App { config, store, keyring })
+    }
+
+    /// Opens the connection to DynamoDB, so that the first postback does not wait for it. A failure is logged and left to the
+    /// first call.
+    pub async fn warm_up(&self) {
+        if let Err(error) = self.store.warm_up(Instant::now() + self.config.time_budget).await {
+            warn!(error = %error, "the connection to DynamoDB is not warm");
+        }
+    }
+
+    /// The ledger.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Handles a function URL's event within `patience` or the time budget, whichever is shorter.
+    pub async fn handle(&self, event: &str, patience: Duration) -> Handled {
+        let started = Instant::now();
+        let deadline = started + self.config.time_budget.min(patience);
+        let handled = match Request::read(event) {
+            Ok(request) => self.offerwall(&request, deadline).await,
+            Err(error) => {
+                warn!(error = %error, "an event that is not a request");
+                Handled::without_claim(Answer::new(400, error.to_string()), "not_a_request")
+            }
+        };
+        let claim = handled.claim.as_ref();
+        info!(
+            network = claim.map(|claim| claim.trans_id.network()),
+            trans_id = claim.map(|claim| claim.trans_id.as_str()),
+            class = claim.map(|claim| claim.status.as_str()),
+            outcome = handled.outcome,
+            status = handled.answer.status,
+            duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "postback"
+        );
+        handled
+    }
+
+    async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
+        let refused = |rejection: &Rejection| {
+            if let Rejection::Parameters(faults) = rejection {
+                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                warn!(path = %request.path, faults = faults.join("; "), "a verified postback does not read");
+            }
+            Handled::without_claim(offerwall::refuse(rejection), rejection.as_str())
+        };
+        let Some(preset) = offerwall::preset_at(&self.config.networks, &request.path) else {
+            return refused(&Rejection::UnknownNetwork);
+        };
+        let read = |secrets: &Secrets| {
+            offerwall::read(preset, secrets.of(&preset.network), &self.config.coins, request)
+        };
+        let claim = match read(&self.keyring.secrets()) {
+            Err(Rejection::BadSignature) => match self.newer_secrets(deadline).await {
+                Ok(Some(secrets)) => read(&secrets),
+                Ok(None) => Err(Rejection::BadSignature),
+                Err(Unverifiable) => {
+                    return Handled::without_claim(offerwall::try_again(), "unverifiable");
+                }
+            },
+            read => read,
+        };
+        let claim = match claim {
+            Ok(claim) => claim,
+            Err(rejection) => return refused(&rejection),
+        };
+        match self.settle(&claim, deadline).await {
+            Ok(happened) => Handled {
+                answer: offerwall::answer(preset, happened),
+                outcome: happened.as_str(),
+                claim: Some(claim),
+            },
+            Err(problem) => {
+                error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
+                Handled {
+                    answer: offerwall::try_again(),
+                    outcome: "unavailable",
+                    claim: Some(claim),
+                }
+            }
+        }
+    }
+
+    /// Secrets that were put in force after those that did not verify a request.
+    async fn newer_secrets(&self, deadline: Instant) -> Result<Option<Arc<Secrets>>, Unverifiable> {
+        match tokio::time::timeout_at(deadline, self.keyring.refresh()).await {
+            Ok(Refreshed::Newer(secrets)) => Ok(Some(secrets)),
+            Ok(Refreshed::Nothing) => Ok(None),
+            Ok(Refreshed::Unknown(problem)) => {
+                if let Some(problem) = problem {
+                    error!(error = %problem, "newer secrets cannot be read; those in force stay");
+                }
+                Err(Unverifiable)
+            }
+            Err(_) => Err(Unverifiable),
+        }
+    }
+
+    /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for.
+    async fn settle(&self, claim: &Claim, deadline: Instant) -> Result<Happened, StoreError> {
+        loop {
+            let conversation = match offerwall::needs_conversation(claim) {
+                true => self.store.conversation(&claim.trans_id, deadline).await?,
+                false => Vec::new(),
+            };
+            for (posting, meaning) in offerwall::plan(claim, &conversation, Timestamp::now()) {
+                let outcome = match ledger::judge_known(&conversation, &posting) {
+                    Some(outcome) => outcome,
+                    None => self.store.post(&posting, deadline).await?,
+                };
+                let Some((happened, case)) = offerwall::conclude(&posting, meaning, outcome) else {
+                    continue;
+                };
+                let Some(case) = case else { return Ok(happened) };
+                return Ok(match (happened, self.store.open(&case, deadline).await?) {
+                    // The case shows that this late credit was answered before.
+                    (Happened::LateCredit, Opened::Known) => Happened::Duplicate,
+                    (happened, Opened::New | Opened::Known) => happened,
+                });
+            }
+        }
+    }
+}
+
+/// No known secret verifies a request, and whether a newer one would cannot be told now.
+struct Unverifiable;

@@ -1,0 +1,220 @@
+//! The secrets that networks sign with: several may be in force for one network at once, so that they can be rotated.
+//!
+//! They come from the environment, or from one secret in Secrets Manager that is read again when a signature does not verify.
+//! A secret never leaves this crate in a log, an error, a `Debug` or an answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::id::Network;
+
+/// At most one reading of Secrets Manager in this time, however many forged requests come.
+pub const REFRESH_EVERY: Duration = Duration::from_secs(60);
+
+/// The secrets of each network. `Debug` shows none.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets(HashMap<String, Vec<SecretString>>);
+
+/// Why a text is not a set of secrets. Never shows a part of the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretsError {
+    #[error("not JSON (line {line}, column {column})")]
+    NotJson { line: usize, column: usize },
+    #[error("not a JSON object of the form {{\"<network>\": \"<secret>\" or [\"<secret>\", …]}}")]
+    NotAnObject,
+    #[error("the value of `{0}` is neither a secret nor a list of secrets")]
+    NotSecrets(String),
+    #[error("a secret of `{0}` is empty")]
+    Empty(String),
+}
+
+impl Secrets {
+    /// Reads `{"<network>": "<secret>" | ["<secret>", …]}`.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretsError`] names the network whose value does not read, and never shows the value.
+    pub fn read(text: &str) -> Result<Secrets, SecretsError> {
+        let value = serde_json::from_str(text).map_err(|error| SecretsError::NotJson {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        let Value::Object(networks) = value else { return Err(SecretsError::NotAnObject) };
+        let read = |(network, value): (String, Value)| {
+            let values = match value {
+                Value::Array(values) => values,
+                value => vec![value],
+            };
+            let secret = |value| match value {
+                Value::String(text) if text.is_empty() => Err(SecretsError::Empty(network.clone())),
+                Value::String(text) => Ok(SecretString::from(text)),
+                _ => Err(SecretsError::NotSecrets(network.clone())),
+            };
+            let secrets = values.into_iter().map(secret).collect::<Result<_, _>>()?;
+            Ok((network, secrets))
+        };
+        networks.into_iter().map(read).collect::<Result<_, _>>().map(Secrets)
+    }
+
+    /// The secrets in force for a network; none where it has none.
+    pub fn of(&self, network: &Network) -> &[SecretString] {
+        self.0.get(network.as_str()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The secrets in force, and where newer ones come from.
+#[derive(Debug)]
+pub struct Keyring {
+    vault: Option<Vault>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    secrets: Arc<Secrets>,
+    /// When they were last read, or tried to be read.
+    asked_at: Instant,
+    /// Whether that reading failed: a signature by a newer secret would then look forged.
+    stale: bool,
+}
+
+/// One secret in Secrets Manager.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    pub client: aws_sdk_secretsmanager::Client,
+    pub arn: String,
+}
+
+/// Why Secrets Manager gave no secrets.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    #[error("reading the secret {arn}: {problem}")]
+    Unreadable { arn: String, problem: String },
+    #[error("the secret {arn} is {source}")]
+    Malformed { arn: String, source: SecretsError },
+}
+
+/// What looking for newer secrets came to.
+#[derive(Debug)]
+pub enum Refreshed {
+    /// These are in force now, and may verify what the former ones did not.
+    Newer(Arc<Secrets>),
+    /// There is nothing newer than what the caller has.
+    Nothing,
+    /// Newer secrets could not be read, now or within the last minute: what does not verify may still be genuine.
+    Unknown(Option<VaultError>),
+}
+
+impl Keyring {
+    /// Secrets that only a deployment can change.
+    pub fn fixed(secrets: Secrets) -> Keyring {
+        Keyring::new(None, secrets)
+    }
+
+    /// Reads the secrets from Secrets Manager for the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`VaultError`] when they cannot be read: a function without secrets refuses everything.
+    pub async fn open(vault: Vault) -> Result<Keyring, VaultError> {
+        let secrets = vault.read().await?;
+        Ok(Keyring::new(Some(vault), secrets))
+    }
+
+    fn new(vault: Option<Vault>, secrets: Secrets) -> Keyring {
+        let state = State { secrets: Arc::new(secrets), asked_at: Instant::now(), stale: false };
+        Keyring { vault, state: Mutex::new(state) }
+    }
+
+    /// The secrets in force.
+    pub fn secrets(&self) -> Arc<Secrets> {
+        self.lock().secrets.clone()
+    }
+
+    /// Looks for newer secrets, at most once in [`REFRESH_EVERY`], after none of those in force verified a request.
+    pub async fn refresh(&self) -> Refreshed {
+        let Some(vault) = &self.vault else { return Refreshed::Nothing };
+        {
+            let mut state = self.lock();
+            if state.asked_at.elapsed() < REFRESH_EVERY {
+                return if state.stale { Refreshed::Unknown(None) } else { Refreshed::Nothing };
+            }
+            state.asked_at = Instant::now();
+            // Until the answer is there, nobody can tell whether a signature is forged.
+            state.stale = true;
+        }
+        match vault.read().await {
+            Ok(secrets) => {
+                let secrets = Arc::new(secrets);
+                let mut state = self.lock();
+                state.secrets = secrets.clone();
+                state.stale = false;
+                Refreshed::Newer(secrets)
+            }
+            Err(error) => Refreshed::Unknown(Some(error)),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Vault {
+    async fn read(&self) -> Result<Secrets, VaultError> {
+        let unreadable =
+            |problem: String| VaultError::Unreadable { arn: self.arn.clone(), problem };
+        let output = self.client.get_secret_value().secret_id(&self.arn).send().await;
+        let output = output.map_err(|error| {
+            unreadable(aws_sdk_secretsmanager::error::DisplayErrorContext(&error).to_string())
+        })?;
+        let text =
+            output.secret_string().ok_or_else(|| unreadable("it is binary, not text".into()))?;
+        Secrets::read(text)
+            .map_err(|source| VaultError::Malformed { arn: self.arn.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_secret_or_several_are_read_for_each_network() {
+        let secrets = Secrets::read(r#"{"a": "one", "b": ["two", "three"], "c": []}"#).unwrap();
+        let count = |network| secrets.of(&Network::new(network).unwrap()).len();
+        assert_eq!([count("a"), count("b"), count("c"), count("d")], [1, 2, 0, 0]);
+    }
+
+    #[test]
+    fn what_does_not_read_is_told_without_showing_a_secret() {
+        for (text, expected) in [
+            ("hunter2", "not JSON (line 1, column 1)"),
+            (
+                "[\"hunter2\"]",
+                "not a JSON object of the form {\"<network>\": \"<secret>\" or [\"<secret>\", …]}",
+            ),
+            (
+                r#"{"a": {"hunter2": "hunter2"}}"#,
+                "the value of `a` is neither a secret nor a list of secrets",
+            ),
+            (
+                r#"{"a": ["hunter2", 7]}"#,
+                "the value of `a` is neither a secret nor a list of secrets",
+            ),
+            (r#"{"a": ["hunter2", ""]}"#, "a secret of `a` is empty"),
+        ] {
+            let error = Secrets::read(text).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+            assert!(!format!("{error:?}").contains("hunter2"));
+        }
+        assert!(
+            !format!("{:?}", Secrets::read(r#"{"a": "hunter2"}"#).unwrap()).contains("hunter2")
+        );
+    }
+}
