@@ -1,7 +1,8 @@
 //! The way to AWS: credentials, endpoint, trusted roots and time limits, as the configuration of an SDK client.
 //!
-//! Takes what Lambda gives a function in its environment and nothing else: no credentials chain, no profile, no metadata
-//! service. Building that chain is most of what a plain function spends at its start, and a function needs none of it.
+//! Takes what Lambda gives a function in its environment and nothing else: no credentials chain, no profile, no
+//! metadata service. Building that chain is most of what a plain function spends at its start, and a function needs
+//! none of it.
 
 use std::time::Duration;
 
@@ -72,20 +73,13 @@ impl Aws {
     /// A Secrets Manager client whose every operation ends within `budget`.
     pub fn secrets_manager(&self, budget: Duration) -> aws_sdk_secretsmanager::Client {
         let builder = aws_sdk_secretsmanager::Config::builder();
-        let config =
-            configure!(builder, self, self.http_client(), self.secrets_manager_endpoint, budget);
+        let config = configure!(builder, self, self.http_client(), self.secrets_manager_endpoint, budget);
         aws_sdk_secretsmanager::Client::from_conf(config)
     }
 
     fn credentials(&self) -> Credentials {
         let token = self.session_token.as_ref().map(|token| token.expose_secret().to_owned());
-        Credentials::new(
-            &self.access_key_id,
-            self.secret_access_key.expose_secret(),
-            token,
-            None,
-            "environment",
-        )
+        Credentials::new(&self.access_key_id, self.secret_access_key.expose_secret(), token, None, "environment")
     }
 
     fn http_client(&self) -> SharedHttpClient {
@@ -93,10 +87,8 @@ impl Aws {
         if let Some(extra) = &self.extra_roots {
             roots = roots.with_pem_certificate(extra.as_str());
         }
-        let tls = TlsContext::builder()
-            .with_trust_store(roots)
-            .build()
-            .expect("a trust store of PEM texts is a TLS context");
+        let tls =
+            TlsContext::builder().with_trust_store(roots).build().expect("a trust store of PEM texts is a TLS context");
         Builder::new()
             .pool_idle_timeout(IDLE_MAX)
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
@@ -114,8 +106,8 @@ fn timeouts(budget: Duration) -> TimeoutConfig {
         .build()
 }
 
-/// The SDK repeats what failed on the way (connections, timeouts, 5xx, throttled requests) with the same client token, so that
-/// a reply lost after the commit is a success. Cancelled transactions it does not repeat: the store does.
+/// The SDK repeats what failed on the way (connections, timeouts, 5xx, throttled requests) with the same client token,
+/// so that a reply lost after the commit is a success. Cancelled transactions it does not repeat: the store does.
 fn retries() -> RetryConfig {
     RetryConfig::standard()
         .with_max_attempts(6)

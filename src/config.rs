@@ -35,27 +35,11 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "the networks that are enabled, separated by commas; else those whose preset says `default = true`",
     ),
-    variable(
-        "NETWORK_SECRETS",
-        "",
-        "JSON: network to secret, or to a list of secrets that are all in force",
-    ),
-    variable(
-        "NETWORK_SECRETS_ARN",
-        "",
-        "a secret in Secrets Manager that holds that JSON, instead",
-    ),
+    variable("NETWORK_SECRETS", "", "JSON: network to secret, or to a list of secrets that are all in force"),
+    variable("NETWORK_SECRETS_ARN", "", "a secret in Secrets Manager that holds that JSON, instead"),
     variable("CURRENCY", "coins", "the currency of the accounts"),
-    variable(
-        "COIN_DECIMALS",
-        "2",
-        "decimals of a coin that are kept, 0 to 8; more are cut toward zero",
-    ),
-    variable(
-        "TIME_BUDGET_MS",
-        "3500",
-        "the longest that a call may take before it is answered with 503, 100 to 60000",
-    ),
+    variable("COIN_DECIMALS", "2", "decimals of a coin that are kept, 0 to 8; more are cut toward zero"),
+    variable("TIME_BUDGET_MS", "3500", "the longest that a call may take before it is answered with 503, 100 to 60000"),
     variable("LOG_LEVEL", "info", "error, warn, info, debug or trace"),
 ];
 
@@ -95,8 +79,7 @@ pub struct Fault {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> =
-            self.0.iter().map(|fault| format!("{}: {}", fault.variable, fault.problem)).collect();
+        let lines: Vec<String> = self.0.iter().map(|fault| format!("{}: {}", fault.variable, fault.problem)).collect();
         f.write_str(&lines.join("; "))
     }
 }
@@ -110,9 +93,7 @@ impl Config {
     ///
     /// Every fault in it.
     pub fn from_env() -> Result<Config, Faults> {
-        Config::read(|name| {
-            std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-        })
+        Config::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
     /// Reads variables from anywhere; one that is empty counts as not set.
@@ -131,9 +112,7 @@ impl Config {
             networks: networks(&env),
             secrets: secrets(&env),
             coins: Coins {
-                currency: env.parsed("CURRENCY", |text| {
-                    Currency::new(text).map_err(|error| error.to_string())
-                }),
+                currency: env.parsed("CURRENCY", |text| Currency::new(text).map_err(|error| error.to_string())),
                 scale: env.parsed("COIN_DECIMALS", |text| {
                     text.parse()
                         .ok()
@@ -146,8 +125,7 @@ impl Config {
                 _ => Err("not a whole number from 100 to 60000".into()),
             }),
             log_level: env.parsed("LOG_LEVEL", |text| {
-                tracing::Level::from_str(text)
-                    .map_err(|_| "not error, warn, info, debug or trace".into())
+                tracing::Level::from_str(text).map_err(|_| "not error, warn, info, debug or trace".into())
             }),
             aws: aws(&env),
         };
@@ -178,8 +156,8 @@ impl Env<'_> {
         self.get(name).unwrap_or_else(|| default(name).to_owned())
     }
 
-    /// One of [`VARIABLES`], parsed. Where it does not parse that is a fault, and its default stands in so that reading can go
-    /// on to the next fault.
+    /// One of [`VARIABLES`], parsed. Where it does not parse that is a fault, and its default stands in so that reading
+    /// can go on to the next fault.
     fn parsed<T>(&self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
         parse(&self.ours(name)).unwrap_or_else(|problem| {
             self.fault(name, problem);
@@ -214,8 +192,7 @@ fn networks(env: &Env<'_>) -> Vec<Preset> {
     let mut presets: Vec<Preset> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let read = Network::new(name).map_err(|error| error.to_string());
-        match read.and_then(|network| preset::shipped(&network).map_err(|error| error.to_string()))
-        {
+        match read.and_then(|network| preset::shipped(&network).map_err(|error| error.to_string())) {
             Ok(preset) if presets.iter().any(|other| other.network == preset.network) => {
                 env.fault(NAME, format_args!("`{name}` is named twice"))
             }
@@ -229,9 +206,7 @@ fn networks(env: &Env<'_>) -> Vec<Preset> {
 fn secrets(env: &Env<'_>) -> SecretsFrom {
     const NAME: &str = "NETWORK_SECRETS";
     match (env.get(NAME), env.get("NETWORK_SECRETS_ARN")) {
-        (Some(_), Some(_)) => {
-            env.fault(NAME, "set together with NETWORK_SECRETS_ARN; set one of them")
-        }
+        (Some(_), Some(_)) => env.fault(NAME, "set together with NETWORK_SECRETS_ARN; set one of them"),
         (None, Some(arn)) => return SecretsFrom::SecretsManager { arn },
         (None, None) => {}
         (Some(text), None) => match Secrets::read(&text) {
@@ -244,8 +219,7 @@ fn secrets(env: &Env<'_>) -> SecretsFrom {
 
 fn aws(env: &Env<'_>) -> Aws {
     let endpoint = |own: &'static str| {
-        let (name, url) =
-            [own, "AWS_ENDPOINT_URL"].into_iter().find_map(|name| Some((name, env.get(name)?)))?;
+        let (name, url) = [own, "AWS_ENDPOINT_URL"].into_iter().find_map(|name| Some((name, env.get(name)?)))?;
         if !url.starts_with("http://") && !url.starts_with("https://") {
             env.fault(name, "not an http:// or https:// URL");
         }
@@ -266,12 +240,9 @@ fn aws(env: &Env<'_>) -> Aws {
 fn extra_roots(env: &Env<'_>) -> Option<String> {
     const NAME: &str = "AWS_CA_BUNDLE";
     let path = env.get(NAME)?;
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| env.fault(NAME, format_args!("{path}: {error}")))
-        .ok()?;
-    let readable = CertificateDer::pem_slice_iter(text.as_bytes()).all(|certificate| {
-        certificate.is_ok_and(|certificate| webpki::anchor_from_trusted_cert(&certificate).is_ok())
-    });
+    let text = std::fs::read_to_string(&path).map_err(|error| env.fault(NAME, format_args!("{path}: {error}"))).ok()?;
+    let readable = CertificateDer::pem_slice_iter(text.as_bytes())
+        .all(|certificate| certificate.is_ok_and(|certificate| webpki::anchor_from_trusted_cert(&certificate).is_ok()));
     if !readable {
         env.fault(NAME, format_args!("{path}: not every certificate in it reads"));
         return None;
@@ -283,17 +254,12 @@ fn extra_roots(env: &Env<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    const LAMBDA: [(&str, &str); 3] = [
-        ("AWS_REGION", "eu-west-1"),
-        ("AWS_ACCESS_KEY_ID", "AKID"),
-        ("AWS_SECRET_ACCESS_KEY", "hunter1"),
-    ];
+    const LAMBDA: [(&str, &str); 3] =
+        [("AWS_REGION", "eu-west-1"), ("AWS_ACCESS_KEY_ID", "AKID"), ("AWS_SECRET_ACCESS_KEY", "hunter1")];
 
     fn read(variables: &[(&str, &str)]) -> Result<Config, Faults> {
         let all: Vec<_> = LAMBDA.iter().chain(variables).rev().copied().collect();
-        Config::read(|name| {
-            all.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
-        })
+        Config::read(|name| all.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]
@@ -344,12 +310,8 @@ mod tests {
 
     #[test]
     fn secrets_come_from_one_place() {
-        let both = read(&[("NETWORK_SECRETS", r#"{"a": "b"}"#), ("NETWORK_SECRETS_ARN", "arn:x")])
-            .unwrap_err();
-        assert_eq!(
-            both.to_string(),
-            "NETWORK_SECRETS: set together with NETWORK_SECRETS_ARN; set one of them"
-        );
+        let both = read(&[("NETWORK_SECRETS", r#"{"a": "b"}"#), ("NETWORK_SECRETS_ARN", "arn:x")]).unwrap_err();
+        assert_eq!(both.to_string(), "NETWORK_SECRETS: set together with NETWORK_SECRETS_ARN; set one of them");
         assert!(matches!(
             read(&[("NETWORK_SECRETS_ARN", "arn:x")]).unwrap().secrets,
             SecretsFrom::SecretsManager { .. }
@@ -359,10 +321,7 @@ mod tests {
     #[test]
     fn no_debug_shows_a_secret() {
         let secrets = r#"{"standard": ["hunter2", "hunter3"]}"#;
-        let shown = format!(
-            "{:?}",
-            read(&[("NETWORK_SECRETS", secrets), ("AWS_SESSION_TOKEN", "hunter4")]).unwrap()
-        );
+        let shown = format!("{:?}", read(&[("NETWORK_SECRETS", secrets), ("AWS_SESSION_TOKEN", "hunter4")]).unwrap());
         assert!(!shown.contains("hunter"), "{shown}");
     }
 }

@@ -1,7 +1,8 @@
 //! A function URL's event as a request, and an answer as the function URL's response (payload format 2.0).
 //!
-//! Reads leniently, since an event can carry any bytes that a caller sent: what is not needed is not looked at, and what cannot
-//! be read is a refusal with a sentence. Never rebuilds a URI: signatures are over the bytes as they were on the wire.
+//! Reads leniently, since an event can carry any bytes that a caller sent: what is not needed is not looked at, and
+//! what cannot be read is a refusal with a sentence. Never rebuilds a URI: signatures are over the bytes as they were
+//! on the wire.
 
 use std::borrow::Cow;
 
@@ -59,15 +60,14 @@ struct Http<'a> {
 impl Request {
     /// Reads an event.
     ///
-    /// Function URLs have been reported to deliver a `+` of the query as a space (aws/aws-lambda-web-adapter#491). A space
-    /// cannot be on the wire, so it was a `+`, and is one again before anything looks at the query.
+    /// Function URLs have been reported to deliver a `+` of the query as a space (aws/aws-lambda-web-adapter#491). A
+    /// space cannot be on the wire, so it was a `+`, and is one again before anything looks at the query.
     ///
     /// # Errors
     ///
     /// [`NotARequest`] says what is missing or unreadable in the event.
     pub fn read(event: &str) -> Result<Request, NotARequest> {
-        let event: Event<'_> =
-            serde_json::from_str(event).map_err(|error| NotARequest(error.to_string()))?;
+        let event: Event<'_> = serde_json::from_str(event).map_err(|error| NotARequest(error.to_string()))?;
         Ok(Request {
             method: event.request_context.http.method.into_owned(),
             path: event.raw_path.into_owned(),
@@ -104,8 +104,7 @@ impl Serialize for Answer {
             content_type: &'static str,
         }
         let headers = Headers { content_type: Answer::CONTENT_TYPE };
-        Response { status_code: self.status, headers, body: &self.body, is_base64_encoded: false }
-            .serialize(serializer)
+        Response { status_code: self.status, headers, body: &self.body, is_base64_encoded: false }.serialize(serializer)
     }
 }
 
@@ -140,10 +139,7 @@ mod tests {
     fn an_answer_is_what_a_function_url_takes() {
         let response = serde_json::to_value(Answer::new(200, "ok")).unwrap();
         let headers = json!({"content-type": "text/plain; charset=utf-8"});
-        assert_eq!(
-            response,
-            json!({"statusCode": 200, "headers": headers, "body": "ok", "isBase64Encoded": false})
-        );
+        assert_eq!(response, json!({"statusCode": 200, "headers": headers, "body": "ok", "isBase64Encoded": false}));
     }
 
     /// Any JSON, biased toward the shape of an event.

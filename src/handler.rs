@@ -1,7 +1,7 @@
 //! The one control flow: read, plan, post, answer, log.
 //!
-//! Decides nothing: contracts decide, the store moves. Never answers that money moved before the commit, never lets a panic or
-//! a fault of ours look like an answer about money, and never logs a secret, a query or a signature.
+//! Decides nothing: contracts decide, the store moves. Never answers that money moved before the commit, never lets a
+//! panic or a fault of ours look like an answer about money, and never logs a secret, a query or a signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
+use crate::id::Network;
 use crate::ledger;
 use crate::offerwall::{self, Claim, Happened, Rejection};
 use crate::secrets::{Keyring, Refreshed, Secrets, Vault, VaultError};
@@ -25,19 +26,16 @@ pub struct App {
     keyring: Keyring,
 }
 
-/// What became of a call, for whoever watches: the answer, and the claim where there was one.
+/// What became of a call, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handled {
     pub answer: Answer,
+    /// The network that the call's path leads to.
+    pub network: Option<Network>,
+    /// What the call says happened, once it is verified and read.
     pub claim: Option<Claim>,
     /// A word for what happened, the same in logs and on a terminal.
     pub outcome: &'static str,
-}
-
-impl Handled {
-    fn without_claim(answer: Answer, outcome: &'static str) -> Handled {
-        Handled { answer, claim: None, outcome }
-    }
 }
 
 impl App {
@@ -56,15 +54,14 @@ impl App {
             }
         };
         let secrets = keyring.secrets();
-        for preset in config.networks.iter().filter(|preset| secrets.of(&preset.network).is_empty())
-        {
+        for preset in config.networks.iter().filter(|preset| secrets.of(&preset.network).is_empty()) {
             warn!(network = %preset.network, "no secret is configured: every postback of this network is refused");
         }
         Ok(App { config, store, keyring })
     }
 
-    /// Opens the connection to DynamoDB, so that the first postback does not wait for it. A failure is logged and left to the
-    /// first call.
+    /// Opens the connection to DynamoDB, so that the first postback does not wait for it. A failure is logged and left
+    /// to the first call.
     pub async fn warm_up(&self) {
         if let Err(error) = self.store.warm_up(Instant::now() + self.config.time_budget).await {
             warn!(error = %error, "the connection to DynamoDB is not warm");
@@ -84,12 +81,13 @@ impl App {
             Ok(request) => self.offerwall(&request, deadline).await,
             Err(error) => {
                 warn!(error = %error, "an event that is not a request");
-                Handled::without_claim(Answer::new(400, error.to_string()), "not_a_request")
+                let answer = Answer::new(400, error.to_string());
+                Handled { answer, network: None, claim: None, outcome: "not_a_request" }
             }
         };
         let claim = handled.claim.as_ref();
         info!(
-            network = claim.map(|claim| claim.trans_id.network()),
+            network = handled.network.as_ref().map(Network::as_str),
             trans_id = claim.map(|claim| claim.trans_id.as_str()),
             class = claim.map(|claim| claim.status.as_str()),
             outcome = handled.outcome,
@@ -101,46 +99,42 @@ impl App {
     }
 
     async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
-        let refused = |rejection: &Rejection| {
-            if let Rejection::Parameters(faults) = rejection {
-                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-                warn!(path = %request.path, faults = faults.join("; "), "a verified postback does not read");
-            }
-            Handled::without_claim(offerwall::refuse(rejection), rejection.as_str())
-        };
         let Some(preset) = offerwall::preset_at(&self.config.networks, &request.path) else {
-            return refused(&Rejection::UnknownNetwork);
+            let rejection = Rejection::UnknownNetwork;
+            let answer = offerwall::refuse(&rejection);
+            return Handled { answer, network: None, claim: None, outcome: rejection.as_str() };
         };
-        let read = |secrets: &Secrets| {
-            offerwall::read(preset, secrets.of(&preset.network), &self.config.coins, request)
-        };
+        let handled =
+            |answer, claim, outcome| Handled { answer, network: Some(preset.network.clone()), claim, outcome };
+        let read =
+            |secrets: &Secrets| offerwall::read(preset, secrets.of(&preset.network), &self.config.coins, request);
         let claim = match read(&self.keyring.secrets()) {
             Err(Rejection::BadSignature) => match self.newer_secrets(deadline).await {
                 Ok(Some(secrets)) => read(&secrets),
                 Ok(None) => Err(Rejection::BadSignature),
-                Err(Unverifiable) => {
-                    return Handled::without_claim(offerwall::try_again(), "unverifiable");
-                }
+                Err(Unverifiable) => return handled(offerwall::try_again(), None, "unverifiable"),
             },
             read => read,
         };
         let claim = match claim {
             Ok(claim) => claim,
-            Err(rejection) => return refused(&rejection),
+            Err(rejection) => {
+                if let Rejection::Parameters(faults) = &rejection {
+                    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                    warn!(
+                        network = preset.network.as_str(),
+                        faults = faults.join("; "),
+                        "a verified postback does not read"
+                    );
+                }
+                return handled(offerwall::refuse(&rejection), None, rejection.as_str());
+            }
         };
         match self.settle(&claim, deadline).await {
-            Ok(happened) => Handled {
-                answer: offerwall::answer(preset, happened),
-                outcome: happened.as_str(),
-                claim: Some(claim),
-            },
+            Ok(happened) => handled(offerwall::answer(preset, happened), Some(claim), happened.as_str()),
             Err(problem) => {
                 error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
-                Handled {
-                    answer: offerwall::try_again(),
-                    outcome: "unavailable",
-                    claim: Some(claim),
-                }
+                handled(offerwall::try_again(), Some(claim), "unavailable")
             }
         }
     }

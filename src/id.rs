@@ -104,8 +104,7 @@ impl TransId {
     ///
     /// [`IdError`] says what is wrong with the received id.
     pub fn of(network: &Network, received: &str) -> Result<TransId, IdError> {
-        text(received, TransId::RECEIVED_MAX)
-            .map(|received| TransId(format!("{network}/{received}")))
+        text(received, TransId::RECEIVED_MAX).map(|received| TransId(format!("{network}/{received}")))
     }
 
     /// The network that the conversation belongs to.

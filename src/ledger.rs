@@ -1,7 +1,7 @@
 //! The ledger's words and its one judgement: what an entry is, what posting it can come to, and when two are the same.
 //!
-//! Identity is decided before validity: whether a key is known comes before any question about today's balance. This file
-//! knows no network, no contract, no DynamoDB and no clock.
+//! Identity is decided before validity: whether a key is known comes before any question about today's balance. This
+//! file knows no network, no contract, no DynamoDB and no clock.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::id::{Currency, Network, TransId, UserId};
 use crate::money::Amount;
 
-/// Most bytes of an offer's or a goal's id kept in an entry; what is longer is cut. With [`OFFER_NAME_MAX`] and the limits of
-/// the ids and of received amounts this keeps every entry under 1 KB, which a test of the store holds.
+/// Most bytes of an offer's or a goal's id kept in an entry; what is longer is cut. With [`OFFER_NAME_MAX`] and the
+/// limits of the ids and of received amounts this keeps every entry under 1 KB, which a test of the store holds.
 pub const OFFER_ID_MAX: usize = 48;
 
 /// Most bytes of an offer's name kept in an entry; what is longer is cut.
@@ -44,7 +44,8 @@ impl Status {
     }
 }
 
-/// One immutable row of the ledger, keyed by `(trans_id, status)`. A mistake is undone by another entry, never by a change.
+/// One immutable row of the ledger, keyed by `(trans_id, status)`. A mistake is undone by another entry, never by a
+/// change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub trans_id: TransId,
@@ -160,13 +161,13 @@ pub enum Refusal {
 
 /// Whether a stored entry and a new one with its key are the same.
 ///
-/// The amount counts as the same when it is equal or was received as the same text: a change of the coin's scale between two
-/// deliveries is not the network's doing. A reversal's amount is what was credited, whatever it carries, so it is not
-/// compared. A placeholder is the same as any credit. What changes with every delivery is not part of an entry's identity.
+/// The amount counts as the same when it is equal or was received as the same text: a change of the coin's scale
+/// between two deliveries is not the network's doing. A reversal's amount is what was credited, whatever it carries, so
+/// it is not compared. A placeholder is the same as any credit. What changes with every delivery is not part of an
+/// entry's identity.
 pub fn judge(stored: Entry, new: &Entry) -> Outcome {
     debug_assert!(stored.same_key(new));
-    let same_amount = stored.amount == new.amount
-        || stored.evidence.amount_received == new.evidence.amount_received;
+    let same_amount = stored.amount == new.amount || stored.evidence.amount_received == new.evidence.amount_received;
     if stored.void {
         Outcome::Replayed(stored)
     } else if stored.user_claimed() != new.user_claimed() {
@@ -182,10 +183,7 @@ pub fn judge(stored: Entry, new: &Entry) -> Outcome {
 
 /// Judges a posting against entries already read, where its key is among them; `None` leaves it to the store.
 pub fn judge_known(known: &[Entry], posting: &Posting) -> Option<Outcome> {
-    known
-        .iter()
-        .find(|entry| entry.same_key(&posting.entry))
-        .map(|stored| judge(stored.clone(), &posting.entry))
+    known.iter().find(|entry| entry.same_key(&posting.entry)).map(|stored| judge(stored.clone(), &posting.entry))
 }
 
 /// Something that a machine must not decide: a row for a person to find and work.
@@ -261,8 +259,7 @@ mod tests {
 
     /// The field that `new` differs in from a stored credit of 10 coins to u, or `None` for a replay.
     fn differs(change: impl FnOnce(&mut Entry, &mut Entry)) -> Option<Field> {
-        let (mut stored, mut new) =
-            (entry(Status::Credit, "u", "10"), entry(Status::Credit, "u", "10"));
+        let (mut stored, mut new) = (entry(Status::Credit, "u", "10"), entry(Status::Credit, "u", "10"));
         change(&mut stored, &mut new);
         match judge(stored.clone(), &new) {
             Outcome::Replayed(found) => {
@@ -324,10 +321,7 @@ mod tests {
     #[test]
     fn a_reversal_is_the_same_whatever_amount_it_carries_but_not_for_another_user() {
         let stored = entry(Status::Reversal, "u", "-10");
-        assert!(matches!(
-            judge(stored.clone(), &entry(Status::Reversal, "u", "99")),
-            Outcome::Replayed(_)
-        ));
+        assert!(matches!(judge(stored.clone(), &entry(Status::Reversal, "u", "99")), Outcome::Replayed(_)));
         let mut other = entry(Status::Reversal, "u", "-10");
         other.user_received = Some(UserId::new("v").unwrap());
         assert!(matches!(judge(stored, &other), Outcome::Conflict(_, Field::User)));

@@ -6,11 +6,7 @@ use tracing::Level;
 
 /// Starts logging at `level`. Only the first call of a process counts.
 pub fn start(level: Level) {
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_max_level(level)
-        .with_target(false);
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_max_level(level).with_target(false);
     // A process that logs already, such as a test, keeps its way of logging.
     let _ = subscriber.with_current_span(false).with_span_list(false).try_init();
 }

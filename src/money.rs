@@ -1,7 +1,7 @@
 //! Exact amounts of coins: how they are read, cut, added and printed.
 //!
-//! An amount is a decimal number of coins, never a float, and every operation that could leave the range says so. This file
-//! knows nothing of networks, entries or DynamoDB.
+//! An amount is a decimal number of coins, never a float, and every operation that could leave the range says so. This
+//! file knows nothing of networks, entries or DynamoDB.
 
 use std::fmt;
 
@@ -32,8 +32,7 @@ mod encapsulate {
         /// Takes a decimal in range; `None` when it is 10^27 or more on either side of zero.
         pub(super) fn new(value: Decimal) -> Option<Amount> {
             /// 10^27 in three words.
-            const LIMIT: Decimal =
-                Decimal::from_parts(0xE800_0000, 0x9FD0_803C, 0x033B_2E3C, false, 0);
+            const LIMIT: Decimal = Decimal::from_parts(0xE800_0000, 0x9FD0_803C, 0x033B_2E3C, false, 0);
             (value.abs() < LIMIT).then(|| Amount(value.normalize()))
         }
 
@@ -75,8 +74,8 @@ pub enum AmountError {
 
 /// A plain decimal as a caller wrote it: an optional minus, digits, an optional point and digits.
 ///
-/// Anything else (an exponent, a plus, a space, a thousands separator, NaN) is refused, because it would have to be guessed.
-/// The text is kept beside its reading: entries carry an amount as it was received.
+/// Anything else (an exponent, a plus, a space, a thousands separator, NaN) is refused, because it would have to be
+/// guessed. The text is kept beside its reading: entries carry an amount as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received<'a> {
     text: &'a str,
@@ -101,8 +100,7 @@ impl<'a> Received<'a> {
         if integer.len() + fraction.len() == 0 || !digits(integer) || !digits(fraction) {
             return Err(AmountError::NotPlain);
         }
-        let negative =
-            unsigned.len() < text.len() && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+        let negative = unsigned.len() < text.len() && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
         Ok(Received { text, negative, integer: integer.trim_start_matches('0'), fraction })
     }
 
@@ -138,10 +136,7 @@ impl<'a> Received<'a> {
 impl Amount {
     /// Reads an amount that we wrote ourselves, such as a stored number. `None` when it is not one.
     pub fn stored(text: &str) -> Option<Amount> {
-        text.parse::<Decimal>()
-            .or_else(|_| Decimal::from_scientific(text))
-            .ok()
-            .and_then(Amount::new)
+        text.parse::<Decimal>().or_else(|_| Decimal::from_scientific(text)).ok().and_then(Amount::new)
     }
 
     /// The sum, or `None` out of range.

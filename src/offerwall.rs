@@ -1,7 +1,8 @@
-//! The offerwall contract: a network's signed GET becomes a claim, a claim becomes postings, an outcome becomes an answer.
+//! The offerwall contract: a network's signed GET becomes a claim, a claim becomes postings, an outcome becomes an
+//! answer.
 //!
-//! Pure: decides everything and does nothing. No I/O happens before [`read`] has verified the signature, and nothing is left
-//! to decide after [`plan`]. An answer never carries a secret, a balance or a value that the caller sent.
+//! Pure: decides everything and does nothing. No I/O happens before [`read`] has verified the signature, and nothing is
+//! left to decide after [`plan`]. An answer never carries a secret, a balance or a value that the caller sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +15,8 @@ use sha2::{Digest, Sha256};
 use crate::event::{Answer, Request};
 use crate::id::{Currency, IdError, TransId, UserId};
 use crate::ledger::{
-    Case, CaseKind, Entry, Evidence, Field, Guard, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome,
-    Posting, SOURCE_IP_MAX, Status,
+    Case, CaseKind, Entry, Evidence, Field, Guard, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome, Posting,
+    SOURCE_IP_MAX, Status,
 };
 use crate::money::{Amount, AmountError, Received, Scale};
 use crate::preset::Preset;
@@ -132,9 +133,7 @@ impl Happened {
 pub fn preset_at<'a>(enabled: &'a [Preset], path: &str) -> Option<&'a Preset> {
     match (path.strip_prefix('/')?, enabled) {
         ("", [only]) => Some(only),
-        (name, _) => enabled
-            .iter()
-            .find(|preset| preset.network.as_str() == name.strip_suffix('/').unwrap_or(name)),
+        (name, _) => enabled.iter().find(|preset| preset.network.as_str() == name.strip_suffix('/').unwrap_or(name)),
     }
 }
 
@@ -143,12 +142,7 @@ pub fn preset_at<'a>(enabled: &'a [Preset], path: &str) -> Option<&'a Preset> {
 /// # Errors
 ///
 /// [`Rejection`] in the order in which it is decided: method, signature, parameters.
-pub fn read(
-    preset: &Preset,
-    secrets: &[SecretString],
-    coins: &Coins,
-    request: &Request,
-) -> Result<Claim, Rejection> {
+pub fn read(preset: &Preset, secrets: &[SecretString], coins: &Coins, request: &Request) -> Result<Claim, Rejection> {
     if request.method != "GET" {
         return Err(Rejection::MethodNotAllowed);
     }
@@ -158,8 +152,7 @@ pub fn read(
     let names = &settings.parameters;
     let mut query = Query { query: &request.query, faults: Vec::new() };
     let user = query.required(&names.user_id, |text| UserId::new(text).map_err(Why::Id));
-    let trans_id =
-        query.required(&names.trans_id, |text| TransId::of(&preset.network, text).map_err(Why::Id));
+    let trans_id = query.required(&names.trans_id, |text| TransId::of(&preset.network, text).map_err(Why::Id));
     let status = query.required(&names.status, |text| {
         let means = |values: &[String]| values.iter().any(|value| value == text);
         match (means(&settings.statuses.credit), means(&settings.statuses.reversal)) {
@@ -182,12 +175,9 @@ pub fn read(
         offer_id: query.optional(names.offer_id.as_deref(), OFFER_ID_MAX),
         offer_name: query.optional(names.offer_name.as_deref(), OFFER_NAME_MAX),
         goal_id: query.optional(names.goal_id.as_deref(), OFFER_ID_MAX),
-        payout_usd: query
-            .optional(names.payout_usd.as_deref(), usize::MAX)
-            .and_then(|text| payout(&text)),
+        payout_usd: query.optional(names.payout_usd.as_deref(), usize::MAX).and_then(|text| payout(&text)),
     };
-    let (Some(user), Some(trans_id), Some(status), Some((amount, amount_received))) =
-        (user, trans_id, status, amount)
+    let (Some(user), Some(trans_id), Some(status), Some((amount, amount_received))) = (user, trans_id, status, amount)
     else {
         return Err(Rejection::Parameters(query.faults));
     };
@@ -200,8 +190,8 @@ pub fn read(
     Ok(Claim { trans_id, status, user, currency: coins.currency.clone(), amount, evidence, offer })
 }
 
-/// A payout of the deployment's books, at most eight decimals. One that does not read is left out: it moves no coins, and a
-/// credit must not wait for it.
+/// A payout of the deployment's books, at most eight decimals. One that does not read is left out: it moves no coins,
+/// and a credit must not wait for it.
 fn payout(text: &str) -> Option<Amount> {
     Received::read(text).ok()?.cut(Scale::new(Scale::MAX)?).ok()
 }
@@ -223,7 +213,8 @@ impl<'a> Query<'a> {
         result.map_err(|why| self.faults.push(Fault { parameter: name.to_owned(), why })).ok()
     }
 
-    /// Reads a parameter that no money depends on: what is doubtful in it is left out or replaced, and nothing is refused.
+    /// Reads a parameter that no money depends on: what is doubtful in it is left out or replaced, and nothing is
+    /// refused.
     fn optional(&self, name: Option<&str>, max: usize) -> Option<String> {
         let text = lossy(self.once(name?).ok()?);
         (!text.is_empty() && !is_macro(&text)).then(|| cut(text.into_owned(), max))
@@ -242,7 +233,10 @@ impl<'a> Query<'a> {
 
 /// The form decoding of a raw value, or why it has none.
 fn strict(raw: &str) -> Result<Cow<'_, str>, Why> {
-    let broken = raw.split('%').skip(1).any(|rest| !matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()));
+    let broken = raw
+        .split('%')
+        .skip(1)
+        .any(|rest| !matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()));
     if broken {
         return Err(Why::Escape);
     }
@@ -250,10 +244,7 @@ fn strict(raw: &str) -> Result<Cow<'_, str>, Why> {
         return Ok(raw.into());
     }
     let spaced = raw.replace('+', " ");
-    percent_decode(spaced.as_bytes())
-        .decode_utf8()
-        .map(|text| text.into_owned().into())
-        .map_err(|_| Why::NotUtf8)
+    percent_decode(spaced.as_bytes()).decode_utf8().map(|text| text.into_owned().into()).map_err(|_| Why::NotUtf8)
 }
 
 /// The form decoding of a raw value with whatever is broken in it left standing or replaced.
@@ -285,7 +276,8 @@ pub fn needs_conversation(claim: &Claim) -> bool {
 
 /// The postings that settle a claim, to be tried in order until one is not refused, each with what it then means.
 ///
-/// When all are refused, the conversation or the account changed since the conversation was read: read it again and plan anew.
+/// When all are refused, the conversation or the account changed since the conversation was read: read it again and
+/// plan anew.
 pub fn plan(claim: &Claim, conversation: &[Entry], now: Timestamp) -> Vec<(Posting, Happened)> {
     let entry = Entry {
         trans_id: claim.trans_id.clone(),
@@ -301,22 +293,17 @@ pub fn plan(claim: &Claim, conversation: &[Entry], now: Timestamp) -> Vec<(Posti
     };
     match claim.status {
         Status::Credit => {
-            vec![(
-                Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() },
-                Happened::Credited,
-            )]
+            vec![(Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() }, Happened::Credited)]
         }
-        Status::Reversal => {
-            match conversation.iter().find(|known| known.status == Status::Credit) {
-                Some(credit) => reverse(entry, credit),
-                None => vec![(reverse_unseen(entry), Happened::ReversedUnseen)],
-            }
-        }
+        Status::Reversal => match conversation.iter().find(|known| known.status == Status::Credit) {
+            Some(credit) => reverse(entry, credit),
+            None => vec![(reverse_unseen(entry), Happened::ReversedUnseen)],
+        },
     }
 }
 
-/// Takes back what `credit` gave, from the user who got it: plainly where the coins are still there, else below zero with a
-/// case. The two guards leave no balance without a posting.
+/// Takes back what `credit` gave, from the user who got it: plainly where the coins are still there, else below zero
+/// with a case. The two guards leave no balance without a posting.
 fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
     entry.amount = credit.amount.negated();
     entry.currency = credit.currency.clone();
@@ -332,15 +319,10 @@ fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
         cases.push(case(CaseKind::Conflict, &entry, detail));
     }
     if credit.amount.is_zero() {
-        return vec![(
-            Posting { entry, companion: None, guard: Guard::None, cases },
-            Happened::Reversed,
-        )];
+        return vec![(Posting { entry, companion: None, guard: Guard::None, cases }, Happened::Reversed)];
     }
-    let detail = format!(
-        "The credit of {} was spent before it was reversed: the balance went below zero.",
-        credit.amount
-    );
+    let detail =
+        format!("The credit of {} was spent before it was reversed: the balance went below zero.", credit.amount);
     let overdrawn = case(CaseKind::Overdrawn, &entry, detail);
     let covered = Posting { entry, companion: None, guard: Guard::AtLeast(credit.amount), cases };
     let mut overdraw = Posting { guard: Guard::Below(credit.amount), ..covered.clone() };
@@ -348,13 +330,11 @@ fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
     vec![(covered, Happened::Reversed), (overdraw, Happened::Reversed)]
 }
 
-/// Records a reversal whose credit was never seen, and a placeholder where the credit would be: should it still come, it
-/// moves nothing.
+/// Records a reversal whose credit was never seen, and a placeholder where the credit would be: should it still come,
+/// it moves nothing.
 fn reverse_unseen(entry: Entry) -> Posting {
     let placeholder = Entry { status: Status::Credit, void: true, ..entry.clone() };
-    let detail =
-        "The reversal came without its credit: should the credit still come, it moves nothing."
-            .to_owned();
+    let detail = "The reversal came without its credit: should the credit still come, it moves nothing.".to_owned();
     let cases = vec![case(CaseKind::ReversalWithoutCredit, &entry, detail)];
     Posting { entry, companion: Some(placeholder), guard: Guard::None, cases }
 }
@@ -372,20 +352,15 @@ fn case(kind: CaseKind, entry: &Entry, detail: String) -> Case {
     }
 }
 
-/// What a posting's outcome means, and the case that it opens; `None` when the posting was refused and the next one is due.
-pub fn conclude(
-    posting: &Posting,
-    meaning: Happened,
-    outcome: Outcome,
-) -> Option<(Happened, Option<Case>)> {
+/// What a posting's outcome means, and the case that it opens; `None` when the posting was refused and the next one is
+/// due.
+pub fn conclude(posting: &Posting, meaning: Happened, outcome: Outcome) -> Option<(Happened, Option<Case>)> {
     let new = &posting.entry;
     match outcome {
         Outcome::Posted => Some((meaning, None)),
         Outcome::Replayed(stored) if stored.void => {
-            let detail = format!(
-                "A credit of {} for user {} came after its reversal and moved nothing.",
-                new.amount, new.user
-            );
+            let detail =
+                format!("A credit of {} for user {} came after its reversal and moved nothing.", new.amount, new.user);
             Some((Happened::LateCredit, Some(case(CaseKind::LateCredit, new, detail))))
         }
         Outcome::Replayed(_) => Some((Happened::Duplicate, None)),
@@ -393,9 +368,7 @@ pub fn conclude(
             let (known, sent) = match field {
                 Field::User => (stored.user_claimed().to_string(), new.user_claimed().to_string()),
                 Field::Currency => (stored.currency.to_string(), new.currency.to_string()),
-                Field::Amount => {
-                    (stored.evidence.amount_received, new.evidence.amount_received.clone())
-                }
+                Field::Amount => (stored.evidence.amount_received, new.evidence.amount_received.clone()),
             };
             let detail = format!(
                 "Came again with another {field}: {known} is recorded, {sent} was sent (fingerprint {}). Nothing moved.",
@@ -411,10 +384,7 @@ pub fn conclude(
 pub fn answer(preset: &Preset, happened: Happened) -> Answer {
     let answers = &preset.settings.answers;
     let body = match happened {
-        Happened::Credited
-        | Happened::Reversed
-        | Happened::ReversedUnseen
-        | Happened::LateCredit => &answers.applied,
+        Happened::Credited | Happened::Reversed | Happened::ReversedUnseen | Happened::LateCredit => &answers.applied,
         Happened::Duplicate | Happened::Conflict => &answers.duplicate,
     };
     Answer::new(200, body.clone())

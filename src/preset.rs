@@ -88,9 +88,7 @@ pub fn shipped(network: &Network) -> Result<Preset, PresetError> {
 
 /// The networks that are enabled where a deployment names none: those whose preset says so.
 pub fn defaults() -> impl Iterator<Item = Preset> {
-    names()
-        .filter_map(|name| shipped(&Network::new(name).ok()?).ok())
-        .filter(|preset| preset.settings.default)
+    names().filter_map(|name| shipped(&Network::new(name).ok()?).ok()).filter(|preset| preset.settings.default)
 }
 
 /// Every shipped network's name, in order.
@@ -104,8 +102,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// [`PresetError`] says what is wrong and where.
 pub fn read(network: &Network, text: &str) -> Result<Preset, PresetError> {
-    let settings: Settings =
-        toml::from_str(text).map_err(|error| PresetError::Unreadable(error.to_string()))?;
+    let settings: Settings = toml::from_str(text).map_err(|error| PresetError::Unreadable(error.to_string()))?;
     let statuses = &settings.statuses;
     if let Some(status) = statuses.credit.iter().find(|status| statuses.reversal.contains(status)) {
         return Err(PresetError::Ambiguous(status.clone()));
@@ -130,13 +127,9 @@ mod tests {
     fn an_unknown_key_and_an_ambiguous_status_are_refused_with_their_place() {
         let network = Network::new("mine").unwrap();
         let text = SHIPPED.files().next().unwrap().contents_utf8().unwrap();
-        let error = read(&network, &text.replace("[statuses]", "[statuses]\nmaybe = []"))
-            .unwrap_err()
-            .to_string();
+        let error = read(&network, &text.replace("[statuses]", "[statuses]\nmaybe = []")).unwrap_err().to_string();
         assert!(error.contains("maybe") && error.contains("line"), "{error}");
-        let error = read(&network, &text.replace("reversal = [", "reversal = [\"1\", "))
-            .unwrap_err()
-            .to_string();
+        let error = read(&network, &text.replace("reversal = [", "reversal = [\"1\", ")).unwrap_err().to_string();
         assert_eq!(error, "its preset gives the status `1` two meanings");
     }
 }

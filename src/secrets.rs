@@ -1,7 +1,7 @@
 //! The secrets that networks sign with: several may be in force for one network at once, so that they can be rotated.
 //!
-//! They come from the environment, or from one secret in Secrets Manager that is read again when a signature does not verify.
-//! A secret never leaves this crate in a log, an error, a `Debug` or an answer.
+//! They come from the environment, or from one secret in Secrets Manager that is read again when a signature does not
+//! verify. A secret never leaves this crate in a log, an error, a `Debug` or an answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -40,10 +40,8 @@ impl Secrets {
     ///
     /// [`SecretsError`] names the network whose value does not read, and never shows the value.
     pub fn read(text: &str) -> Result<Secrets, SecretsError> {
-        let value = serde_json::from_str(text).map_err(|error| SecretsError::NotJson {
-            line: error.line(),
-            column: error.column(),
-        })?;
+        let value = serde_json::from_str(text)
+            .map_err(|error| SecretsError::NotJson { line: error.line(), column: error.column() })?;
         let Value::Object(networks) = value else { return Err(SecretsError::NotAnObject) };
         let read = |(network, value): (String, Value)| {
             let values = match value {
@@ -95,7 +93,7 @@ pub struct Vault {
 pub enum VaultError {
     #[error("reading the secret {arn}: {problem}")]
     Unreadable { arn: String, problem: String },
-    #[error("the secret {arn} is {source}")]
+    #[error("the secret {arn}: {source}")]
     Malformed { arn: String, source: SecretsError },
 }
 
@@ -167,16 +165,12 @@ impl Keyring {
 
 impl Vault {
     async fn read(&self) -> Result<Secrets, VaultError> {
-        let unreadable =
-            |problem: String| VaultError::Unreadable { arn: self.arn.clone(), problem };
+        let unreadable = |problem: String| VaultError::Unreadable { arn: self.arn.clone(), problem };
         let output = self.client.get_secret_value().secret_id(&self.arn).send().await;
-        let output = output.map_err(|error| {
-            unreadable(aws_sdk_secretsmanager::error::DisplayErrorContext(&error).to_string())
-        })?;
-        let text =
-            output.secret_string().ok_or_else(|| unreadable("it is binary, not text".into()))?;
-        Secrets::read(text)
-            .map_err(|source| VaultError::Malformed { arn: self.arn.clone(), source })
+        let output = output
+            .map_err(|error| unreadable(aws_sdk_secretsmanager::error::DisplayErrorContext(&error).to_string()))?;
+        let text = output.secret_string().ok_or_else(|| unreadable("it is binary, not text".into()))?;
+        Secrets::read(text).map_err(|source| VaultError::Malformed { arn: self.arn.clone(), source })
     }
 }
 
@@ -195,26 +189,15 @@ mod tests {
     fn what_does_not_read_is_told_without_showing_a_secret() {
         for (text, expected) in [
             ("hunter2", "not JSON (line 1, column 1)"),
-            (
-                "[\"hunter2\"]",
-                "not a JSON object of the form {\"<network>\": \"<secret>\" or [\"<secret>\", …]}",
-            ),
-            (
-                r#"{"a": {"hunter2": "hunter2"}}"#,
-                "the value of `a` is neither a secret nor a list of secrets",
-            ),
-            (
-                r#"{"a": ["hunter2", 7]}"#,
-                "the value of `a` is neither a secret nor a list of secrets",
-            ),
+            ("[\"hunter2\"]", "not a JSON object of the form {\"<network>\": \"<secret>\" or [\"<secret>\", …]}"),
+            (r#"{"a": {"hunter2": "hunter2"}}"#, "the value of `a` is neither a secret nor a list of secrets"),
+            (r#"{"a": ["hunter2", 7]}"#, "the value of `a` is neither a secret nor a list of secrets"),
             (r#"{"a": ["hunter2", ""]}"#, "a secret of `a` is empty"),
         ] {
             let error = Secrets::read(text).unwrap_err();
             assert_eq!(error.to_string(), expected);
             assert!(!format!("{error:?}").contains("hunter2"));
         }
-        assert!(
-            !format!("{:?}", Secrets::read(r#"{"a": "hunter2"}"#).unwrap()).contains("hunter2")
-        );
+        assert!(!format!("{:?}", Secrets::read(r#"{"a": "hunter2"}"#).unwrap()).contains("hunter2"));
     }
 }

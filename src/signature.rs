@@ -1,7 +1,8 @@
-//! The closed set of signing recipes: which bytes a network signs, how, and whether a request carries the right signature.
+//! The closed set of signing recipes: which bytes a network signs, how, and whether a request carries the right
+//! signature.
 //!
-//! Works on the bytes as they were on the wire and never on a re-encoded form. Never tells a caller, or a log, more than
-//! yes or no: not the bytes, not the expected signature, not a secret.
+//! Works on the bytes as they were on the wire and never on a re-encoded form. Never tells a caller, or a log, more
+//! than yes or no: not the bytes, not the expected signature, not a secret.
 
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
@@ -53,17 +54,15 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// [`BadSignature`] when the signature is missing, given more than once, not in the recipe's encoding, or not by one of
-    /// the secrets.
+    /// [`BadSignature`] when the signature is missing, given more than once, not in the recipe's encoding, or not by
+    /// one of the secrets.
     pub fn verify(&self, secrets: &[SecretString], query: &str) -> Result<(), BadSignature> {
         let Encoding::Hex = self.encoding;
         let (message, signature) = self.split(query)?;
         let signature = hex::decode(signature).map_err(|_| BadSignature)?;
         // Every secret is tried, so that the time does not tell which one was right.
-        let matching = secrets
-            .iter()
-            .filter(|secret| self.mac(secret, &message).verify_slice(&signature).is_ok())
-            .count();
+        let matching =
+            secrets.iter().filter(|secret| self.mac(secret, &message).verify_slice(&signature).is_ok()).count();
         if matching > 0 { Ok(()) } else { Err(BadSignature) }
     }
 
@@ -76,8 +75,8 @@ impl Recipe {
 
     fn mac(&self, secret: &SecretString, message: &str) -> Hmac<Sha256> {
         let Algorithm::HmacSha256 = self.algorithm;
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
-            .expect("HMAC takes a key of any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()).expect("HMAC takes a key of any length");
         mac.update(message.as_bytes());
         mac
     }
@@ -126,8 +125,7 @@ mod tests {
     const BY_OPENSSL: &str = "1652ce41c4baa34e3a42d63f47e67f35900e12ca4ffea412728ec53d0e4d7648";
 
     #[test]
-    fn the_signature_of_another_program_verifies_wherever_its_parameter_stands_and_in_either_case()
-    {
+    fn the_signature_of_another_program_verifies_wherever_its_parameter_stands_and_in_either_case() {
         let (recipe, secrets) = (recipe(), secrets(&["local-secret"]));
         for query in [
             format!("user_id=7&trans_id=a%20b&signature={BY_OPENSSL}"),

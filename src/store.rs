@@ -1,8 +1,8 @@
 //! The ledger on DynamoDB: the only file that knows item layouts, expressions and what DynamoDB's refusals mean.
 //!
-//! Coins move in one way: [`Store::post`], one `TransactWriteItems` that puts the entry on condition that its key is new and
-//! changes the account in the same act. Entries are never updated and never deleted. There is no state "in progress", no lock
-//! and no check before the write: the database settles every race.
+//! Coins move in one way: [`Store::post`], one `TransactWriteItems` that puts the entry on condition that its key is
+//! new and changes the account in the same act. Entries are never updated and never deleted. There is no state "in
+//! progress", no lock and no check before the write: the database settles every race.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,16 +12,13 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update,
+    AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::id::{Currency, Network, TransId, UserId};
-use crate::ledger::{
-    Case, Entry, Evidence, Guard, Offer, Outcome, Posting, Refusal, Status, judge,
-};
+use crate::ledger::{Case, Entry, Evidence, Guard, Offer, Outcome, Posting, Refusal, Status, judge};
 use crate::money::Amount;
 
 type Item = HashMap<String, AttributeValue>;
@@ -30,8 +27,8 @@ type Item = HashMap<String, AttributeValue>;
 /// table behind it.
 pub const DAY_SHARDS: u32 = 8;
 
-/// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a random
-/// part of it.
+/// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
+/// random part of it.
 const PAUSE_MIN_MICROS: u64 = 20_000;
 const PAUSE_MAX_MICROS: u64 = 400_000;
 
@@ -109,11 +106,7 @@ impl Asking<'_> {
     }
 
     fn failed(&self, problem: impl fmt::Display) -> StoreError {
-        StoreError::Failed {
-            step: self.step,
-            subject: self.subject.to_owned(),
-            problem: problem.to_string(),
-        }
+        StoreError::Failed { step: self.step, subject: self.subject.to_owned(), problem: problem.to_string() }
     }
 
     fn sdk<E, R>(&self, error: &SdkError<E, R>) -> StoreError
@@ -154,8 +147,7 @@ impl Store {
     ///
     /// [`StoreError`] when DynamoDB does not answer or refuses: the first call may fare better.
     pub async fn warm_up(&self, deadline: Instant) -> Result<(), StoreError> {
-        let asking =
-            Asking { step: Step::ReadConversation, subject: "nothing, to warm up", deadline };
+        let asking = Asking { step: Step::ReadConversation, subject: "nothing, to warm up", deadline };
         let request = self.conversation_query("warm-up").consistent_read(false).limit(1).send();
         asking.send(request).await?.map(drop).map_err(|error| asking.sdk(&error))
     }
@@ -166,14 +158,13 @@ impl Store {
     ///
     /// [`StoreError`]: whether the posting happened is then unknown, and posting it again settles that.
     pub async fn post(&self, posting: &Posting, deadline: Instant) -> Result<Outcome, StoreError> {
-        let asking =
-            Asking { step: Step::Post, subject: posting.entry.trans_id.as_str(), deadline };
+        let asking = Asking { step: Step::Post, subject: posting.entry.trans_id.as_str(), deadline };
         let actions = self.actions(posting);
         let mut pause = PAUSE_MIN_MICROS;
         loop {
-            // Each request gets a fresh client token from the SDK: one made of the key would turn a duplicate into a success.
-            let request =
-                self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            // Each request gets a fresh client token from the SDK: one made of the key would turn a duplicate into a
+            // success.
+            let request = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
             let error = match asking.send(request.send()).await? {
                 Ok(_) => return Ok(Outcome::Posted),
                 Err(error) => error,
@@ -201,19 +192,11 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError`] when DynamoDB does not answer, refuses, or holds an entry that does not read.
-    pub async fn conversation(
-        &self,
-        trans_id: &TransId,
-        deadline: Instant,
-    ) -> Result<Vec<Entry>, StoreError> {
+    pub async fn conversation(&self, trans_id: &TransId, deadline: Instant) -> Result<Vec<Entry>, StoreError> {
         let asking = Asking { step: Step::ReadConversation, subject: trans_id.as_str(), deadline };
         let request = self.conversation_query(trans_id.as_str()).consistent_read(true).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
-        output
-            .items()
-            .iter()
-            .map(|item| entry_from(item).map_err(|problem| asking.failed(problem)))
-            .collect()
+        output.items().iter().map(|item| entry_from(item).map_err(|problem| asking.failed(problem))).collect()
     }
 
     /// The available balance of a user; zero where there is no account.
@@ -221,22 +204,14 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError`] when DynamoDB does not answer, refuses, or holds an account that does not read.
-    pub async fn balance(
-        &self,
-        user: &UserId,
-        currency: &Currency,
-        deadline: Instant,
-    ) -> Result<Amount, StoreError> {
+    pub async fn balance(&self, user: &UserId, currency: &Currency, deadline: Instant) -> Result<Amount, StoreError> {
         let asking = Asking { step: Step::ReadBalance, subject: user.as_str(), deadline };
-        let request =
-            self.client.get_item().table_name(&self.tables.accounts).consistent_read(true);
+        let request = self.client.get_item().table_name(&self.tables.accounts).consistent_read(true);
         let request = request.set_key(Some(account_key(user, currency))).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
         match output.item {
             None => Ok(Amount::ZERO),
-            Some(item) => {
-                Attributes(&item).amount("available").map_err(|problem| asking.failed(problem))
-            }
+            Some(item) => Attributes(&item).amount("available").map_err(|problem| asking.failed(problem)),
         }
     }
 
@@ -248,50 +223,31 @@ impl Store {
     pub async fn open(&self, case: &Case, deadline: Instant) -> Result<Opened, StoreError> {
         let id = case.id();
         let asking = Asking { step: Step::OpenCase, subject: &id, deadline };
-        let request =
-            self.client.put_item().table_name(&self.tables.cases).set_item(Some(case_item(case)));
+        let request = self.client.put_item().table_name(&self.tables.cases).set_item(Some(case_item(case)));
         let request = request.condition_expression("attribute_not_exists(case_id)").send();
         match asking.send(request).await? {
             Ok(_) => Ok(Opened::New),
-            Err(SdkError::ServiceError(service))
-                if service.err().is_conditional_check_failed_exception() =>
-            {
+            Err(SdkError::ServiceError(service)) if service.err().is_conditional_check_failed_exception() => {
                 Ok(Opened::Known)
             }
             Err(error) => Err(asking.sdk(&error)),
         }
     }
 
-    fn conversation_query(
-        &self,
-        trans_id: &str,
-    ) -> aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder {
+    fn conversation_query(&self, trans_id: &str) -> aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder {
         let query = self.client.query().table_name(&self.tables.transactions);
-        query
-            .key_condition_expression("trans_id = :id")
-            .expression_attribute_values(":id", string(trans_id))
+        query.key_condition_expression("trans_id = :id").expression_attribute_values(":id", string(trans_id))
     }
 
-    /// The actions of a posting, in the order in which [`verdict`] reads the reasons of a cancelled transaction: the entry,
-    /// its companion, the account, the cases.
+    /// The actions of a posting, in the order in which [`verdict`] reads the reasons of a cancelled transaction: the
+    /// entry, its companion, the account, the cases.
     fn actions(&self, posting: &Posting) -> Vec<TransactWriteItem> {
         let mut actions = vec![self.put_entry(&posting.entry)];
         actions.extend(posting.companion.as_ref().map(|companion| self.put_entry(companion)));
         actions.extend(self.change_account(posting));
-        let put_case = |case| {
-            built(
-                Put::builder()
-                    .table_name(&self.tables.cases)
-                    .set_item(Some(case_item(case)))
-                    .build(),
-            )
-        };
-        actions.extend(
-            posting
-                .cases
-                .iter()
-                .map(|case| TransactWriteItem::builder().put(put_case(case)).build()),
-        );
+        let put_case =
+            |case| built(Put::builder().table_name(&self.tables.cases).set_item(Some(case_item(case))).build());
+        actions.extend(posting.cases.iter().map(|case| TransactWriteItem::builder().put(put_case(case)).build()));
         actions
     }
 
@@ -317,9 +273,9 @@ impl Store {
             .expression_attribute_values(":amount", number(entry.amount));
         let update = match posting.guard {
             Guard::None => update,
-            Guard::AtLeast(least) => update
-                .condition_expression("available >= :least")
-                .expression_attribute_values(":least", number(least)),
+            Guard::AtLeast(least) => {
+                update.condition_expression("available >= :least").expression_attribute_values(":least", number(least))
+            }
             Guard::Below(limit) => update
                 .condition_expression("attribute_not_exists(available) OR available < :limit")
                 .expression_attribute_values(":limit", number(limit)),
@@ -359,8 +315,8 @@ enum Verdict {
 
 /// Reads the reasons of a cancelled posting, one for each of its actions in order.
 ///
-/// A known key decides, whatever the other reasons say. While contention hides whether the key is known, nothing else is
-/// believed. Only then does a failed condition beside the key refuse. Any other reason is a problem.
+/// A known key decides, whatever the other reasons say. While contention hides whether the key is known, nothing else
+/// is believed. Only then does a failed condition beside the key refuse. Any other reason is a problem.
 fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict, String> {
     enum Reason {
         None,
@@ -372,9 +328,7 @@ fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict,
     let of = |code: &str| match code {
         "None" => Reason::None,
         "ConditionalCheckFailed" => Reason::Condition,
-        "TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded" => {
-            Reason::Contention
-        }
+        "TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded" => Reason::Contention,
         _ => Reason::Other,
     };
     let problem = || format!("the transaction was cancelled for [{}]", codes.join(", "));
@@ -382,9 +336,7 @@ fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict,
     let (Some(first), Some(code)) = (reasons.first(), codes.first()) else { return Err(problem()) };
     match of(code) {
         Reason::Condition => {
-            let stored = first
-                .item()
-                .ok_or("the stored entry did not come back with the failed condition")?;
+            let stored = first.item().ok_or("the stored entry did not come back with the failed condition")?;
             return Ok(Verdict::Outcome(judge(entry_from(stored)?, &posting.entry)));
         }
         Reason::Other => return Err(problem()),
@@ -398,18 +350,10 @@ fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict,
         return Ok(Verdict::Contention);
     }
     if let Some(failed) = rest().position(|reason| matches!(reason, Reason::Condition)) {
-        let refusal = if failed == 0 && posting.companion.is_some() {
-            Refusal::Companion
-        } else {
-            Refusal::Balance
-        };
+        let refusal = if failed == 0 && posting.companion.is_some() { Refusal::Companion } else { Refusal::Balance };
         return Ok(Verdict::Outcome(Outcome::Refused(refusal)));
     }
-    if rest().any(|reason| matches!(reason, Reason::Contention)) {
-        Ok(Verdict::Contention)
-    } else {
-        Err(problem())
-    }
+    if rest().any(|reason| matches!(reason, Reason::Contention)) { Ok(Verdict::Contention) } else { Err(problem()) }
 }
 
 /// Every required member of an SDK type is set where it is built.
@@ -431,10 +375,7 @@ fn time(at: Timestamp) -> String {
 }
 
 fn account_key(user: &UserId, currency: &Currency) -> Item {
-    HashMap::from([
-        ("user_id".into(), string(user.as_str())),
-        ("currency".into(), string(currency.as_str())),
-    ])
+    HashMap::from([("user_id".into(), string(user.as_str())), ("currency".into(), string(currency.as_str()))])
 }
 
 /// The partition of the index `by_day` that an entry is in: `<network>#<day>#<shard>`.
@@ -509,8 +450,7 @@ fn entry_from(item: &Item) -> Result<Entry, String> {
         user_received: attributes.optional("user_received").and_then(|text| UserId::new(text).ok()),
         evidence: Evidence {
             preset: attributes.required("preset", |text| Network::new(text).ok())?,
-            amount_received: attributes
-                .required("amount_received", |text| Some(text.to_owned()))?,
+            amount_received: attributes.required("amount_received", |text| Some(text.to_owned()))?,
             source_ip: owned("source_ip").unwrap_or_default(),
             fingerprint: attributes.required("fingerprint", |text| Some(text.to_owned()))?,
         },
@@ -534,11 +474,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    fn required<T>(
-        &self,
-        name: &str,
-        read: impl FnOnce(&'a str) -> Option<T>,
-    ) -> Result<T, String> {
+    fn required<T>(&self, name: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Result<T, String> {
         self.optional(name)
             .and_then(read)
             .ok_or_else(|| format!("the stored attribute `{name}` is missing or does not read"))
@@ -546,5 +482,136 @@ impl<'a> Attributes<'a> {
 
     fn amount(&self, name: &str) -> Result<Amount, String> {
         self.required(name, Amount::stored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::ledger::Field;
+
+    /// A credit of 10 coins to user u, and what its transaction needs.
+    fn posting() -> Posting {
+        let entry = Entry {
+            trans_id: TransId::new("net/1").unwrap(),
+            status: Status::Credit,
+            user: UserId::new("u").unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::stored("10").unwrap(),
+            received_at: "2026-11-30T23:59:59.999Z".parse().unwrap(),
+            void: false,
+            user_received: Some(UserId::new("v").unwrap()),
+            evidence: Evidence {
+                preset: Network::new("net").unwrap(),
+                amount_received: "10.00".into(),
+                source_ip: "2001:db8::1".into(),
+                fingerprint: "ab".into(),
+            },
+            offer: Offer {
+                offer_id: Some("7".into()),
+                offer_name: Some("Quest".into()),
+                goal_id: Some("3".into()),
+                payout_usd: Amount::stored("0.7"),
+            },
+        };
+        Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() }
+    }
+
+    fn reason(code: &str, item: Option<Item>) -> CancellationReason {
+        CancellationReason::builder().code(code).set_item(item).build()
+    }
+
+    #[test]
+    fn an_entry_reads_back_as_it_was_written() {
+        let mut entry = posting().entry;
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
+        entry = Entry { void: true, user_received: None, offer: Offer::default(), ..entry };
+        entry.evidence.source_ip.clear();
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
+    }
+
+    #[test]
+    fn a_day_is_that_of_utc_and_its_shards_are_all_used() {
+        let mut entry = posting().entry;
+        let mut shards: Vec<_> = (0..200)
+            .map(|number| {
+                entry.trans_id = TransId::new(&format!("net/{number}")).unwrap();
+                day_shard(&entry)
+            })
+            .collect();
+        shards.sort();
+        shards.dedup();
+        let expected: Vec<_> = (0..DAY_SHARDS).map(|shard| format!("net#2026-11-30#{shard}")).collect();
+        assert_eq!(shards, expected);
+    }
+
+    /// What a pair of reasons comes to: one for the entry, one for the account.
+    fn of_pair(entry: &str, account: &str) -> &'static str {
+        let posting = posting();
+        let stored = (entry == "ConditionalCheckFailed").then(|| entry_item(&posting.entry));
+        match verdict(&posting, &[reason(entry, stored), reason(account, None)]) {
+            Ok(Verdict::Outcome(Outcome::Replayed(_))) => "replayed",
+            Ok(Verdict::Outcome(Outcome::Refused(Refusal::Balance))) => "refused",
+            Ok(Verdict::Contention) => "contention",
+            Err(_) => "error",
+            Ok(Verdict::Outcome(other)) => panic!("{entry} and {account} came to {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_table_over_pairs_of_reasons() {
+        let contention = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
+        let other = ["ValidationError", "ItemCollectionSizeLimitExceeded", "AccessDenied", "SomethingNew"];
+        let all = || ["None", "ConditionalCheckFailed"].into_iter().chain(contention).chain(other);
+        for entry in all() {
+            for account in all() {
+                let (any, none) = (|set: &[&str]| set.contains(&entry) || set.contains(&account), entry == "None");
+                let expected = match () {
+                    // A known key decides, whatever the other reasons say.
+                    () if entry == "ConditionalCheckFailed" => "replayed",
+                    () if any(&other) => "error",
+                    // As long as contention hides whether the key is known, nothing else is believed.
+                    () if contention.contains(&entry) => "contention",
+                    () if none && account == "ConditionalCheckFailed" => "refused",
+                    () if none && contention.contains(&account) => "contention",
+                    // A cancelled transaction without a reason.
+                    () => "error",
+                };
+                assert_eq!(of_pair(entry, account), expected, "[{entry}, {account}]");
+            }
+        }
+    }
+
+    #[test]
+    fn a_known_key_with_another_user_is_a_conflict() {
+        let posting = posting();
+        let mut stored = posting.entry.clone();
+        stored.user_received = Some(UserId::new("w").unwrap());
+        let reasons = [reason("ConditionalCheckFailed", Some(entry_item(&stored))), reason("None", None)];
+        assert_eq!(verdict(&posting, &reasons), Ok(Verdict::Outcome(Outcome::Conflict(stored, Field::User))));
+    }
+
+    #[test]
+    fn a_companion_that_exists_refuses() {
+        let mut posting = posting();
+        posting.companion = Some(Entry { status: Status::Reversal, ..posting.entry.clone() });
+        let reasons = [reason("None", None), reason("ConditionalCheckFailed", None), reason("None", None)];
+        assert_eq!(verdict(&posting, &reasons), Ok(Verdict::Outcome(Outcome::Refused(Refusal::Companion))));
+    }
+
+    #[test]
+    fn reasons_that_do_not_read_are_a_problem_and_never_an_outcome() {
+        let posting = posting();
+        let mut broken = entry_item(&posting.entry);
+        broken.remove("amount");
+        for reasons in [
+            vec![],
+            vec![reason("None", None), reason("None", None)],
+            vec![reason("ConditionalCheckFailed", None), reason("None", None)],
+            vec![reason("ConditionalCheckFailed", Some(broken)), reason("None", None)],
+        ] {
+            verdict(&posting, &reasons).unwrap_err();
+        }
     }
 }
