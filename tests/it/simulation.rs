@@ -1,0 +1,76 @@
+//! Random traffic with faults, from a seed, compared with the model after every step.
+//!
+//! `POSTBACK_SIMULATION_SEED=<n>` runs one seed, `POSTBACK_SIMULATION_STEPS=<n>` sets how long each runs.
+
+use fastrand::Rng;
+
+use crate::faults::Fault;
+use crate::model::{Event, Model};
+use crate::world::{check, line};
+
+const USERS: usize = 4;
+const CONVERSATIONS: usize = 40;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a whole number")))
+}
+
+async fn simulate(seed: u64, steps: u64) {
+    check(async |world| {
+        let mut traffic = Rng::with_seed(seed);
+        let mut weather = traffic.fork();
+        let faults: Vec<_> = Fault::all().into_iter().filter(|fault| *fault != Fault::Overtaken).collect();
+        world
+            .proxy
+            .plan(move |_| if weather.u8(..) < 64 { weather.choice(&faults).unwrap().clone() } else { Fault::None });
+        let mut model = Model::default();
+        for step in 0..steps {
+            let event = Event {
+                conversation: traffic.usize(..CONVERSATIONS),
+                reversal: traffic.u8(..3) == 0,
+                user: traffic.usize(..USERS),
+                amount: traffic.u64(..3),
+            };
+            let (id, user, amount) =
+                (format!("c{}", event.conversation), format!("u{}", event.user), event.amount.to_string());
+            let status = if event.reversal { "2" } else { "1" };
+            // A network sends again until it hears 200.
+            let mut attempts = 0;
+            let answer = loop {
+                let answer = line(&world.tell(&id, status, &user, &amount).await);
+                attempts += 1;
+                if answer != "503 try again" {
+                    break answer;
+                }
+                assert!(attempts < 50, "seed {seed}, step {step}: {event:?} is never answered");
+            };
+            let new = model.tell(event);
+            let place = format!("seed {seed}, step {step}: {event:?} came to {answer}");
+            match new {
+                // A reply lost after the commit, then contention: the attempt that is answered finds its own work done.
+                true => assert!(answer.starts_with("200 ok"), "{place}"),
+                // A late credit's first answer is like any other credit's.
+                false => assert!(answer == "200 ok (duplicate)" || (answer == "200 ok" && !event.reversal), "{place}"),
+            }
+            let balances = world.balances().await;
+            for user in 0..USERS {
+                let balance = balances.get(&format!("u{user}")).map_or("0", String::as_str);
+                assert_eq!(balance, model.balance(user).to_string(), "{place}: balance of u{user}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn random_traffic_with_faults_agrees_with_the_model_at_every_step() {
+    let steps = variable("POSTBACK_SIMULATION_STEPS").unwrap_or(150);
+    match variable("POSTBACK_SIMULATION_SEED") {
+        Some(seed) => simulate(seed, steps).await,
+        None => {
+            for seed in 0..3 {
+                simulate(seed, steps).await;
+            }
+        }
+    }
+}

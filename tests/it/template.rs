@@ -1,0 +1,252 @@
+//! What must agree does: the template, the binaries, the variables, the events and the README. And the house's rules, which are
+//! mostly about what is never there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use postback::config::VARIABLES;
+use postback::event::Request;
+use postback::preset;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::world::{PATIENCE, check_with, line};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every file below a folder, in order.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                _ if path.is_dir() => folders.push(path),
+                Some(found_extension) if found_extension == extension => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "{folder} has .{extension} files");
+    found
+}
+
+/// A source file's path below the root, and its text up to its unit tests.
+fn sources() -> impl Iterator<Item = (String, String)> {
+    files("src", "rs").into_iter().map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+        (path.strip_prefix(root()).unwrap().display().to_string(), code)
+    })
+}
+
+/// What of the template these tests look at.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Template {
+    globals: Option<IgnoredAny>,
+    resources: BTreeMap<String, Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Resource {
+    r#type: String,
+    metadata: Option<Metadata>,
+    #[serde(default)]
+    properties: Properties,
+    deletion_policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Metadata {
+    build_properties: BuildProperties,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BuildProperties {
+    binary: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Properties {
+    environment: Option<Environment>,
+    timeout: Option<u64>,
+    time_to_live_specification: Option<IgnoredAny>,
+    deletion_protection_enabled: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Environment {
+    variables: BTreeMap<String, serde_json::Value>,
+}
+
+fn template() -> Template {
+    serde_saphyr::from_str(&read("template.yaml")).expect("template.yaml reads")
+}
+
+fn functions() -> impl Iterator<Item = (String, Resource)> {
+    template().resources.into_iter().filter(|(_, resource)| resource.r#type == "AWS::Serverless::Function")
+}
+
+#[test]
+fn the_template_deploys_exactly_the_binaries_that_a_build_without_features_makes() {
+    #[derive(Deserialize)]
+    struct Manifest {
+        bin: Vec<Bin>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Bin {
+        name: String,
+        #[serde(default)]
+        required_features: Vec<String>,
+    }
+    let manifest: Manifest = toml::from_str(&read("Cargo.toml")).unwrap();
+    let built = manifest.bin.into_iter().filter(|bin| bin.required_features.is_empty()).map(|bin| bin.name);
+    let deployed = functions().map(|(_, function)| function.metadata.expect("how it is built").build_properties.binary);
+    assert_eq!(built.collect::<BTreeSet<_>>(), deployed.collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn the_template_sets_every_variable_of_the_function_and_no_other() {
+    assert!(template().globals.is_none(), "variables are set where these tests look");
+    let ours: BTreeSet<_> = VARIABLES.iter().map(|variable| variable.name.to_owned()).collect();
+    for (name, function) in functions() {
+        let set = function.properties.environment.unwrap_or_else(|| panic!("{name} has variables")).variables;
+        let set: BTreeSet<_> = set.into_keys().filter(|variable| !variable.starts_with("AWS_")).collect();
+        assert_eq!(set, ours, "{name}");
+    }
+}
+
+#[test]
+fn a_function_lives_longer_than_its_time_budget() {
+    for (name, function) in functions() {
+        let variables = function.properties.environment.unwrap().variables;
+        let budget = variables["TIME_BUDGET_MS"].as_u64().unwrap();
+        assert!(function.properties.timeout.unwrap() * 1000 > budget + 1000, "{name}");
+    }
+}
+
+#[test]
+fn tables_outlive_the_stack_and_entries_never_expire() {
+    let tables = template().resources.into_iter().filter(|(_, resource)| resource.r#type == "AWS::DynamoDB::Table");
+    let names: Vec<_> = tables
+        .map(|(name, table)| {
+            assert_eq!(table.deletion_policy.as_deref(), Some("Retain"), "{name}");
+            assert_eq!(table.properties.deletion_protection_enabled, Some(true), "{name}");
+            assert!(table.properties.time_to_live_specification.is_none(), "{name}");
+            name
+        })
+        .collect();
+    assert_eq!(names, ["Accounts", "Cases", "Transactions"]);
+}
+
+#[test]
+fn the_readme_lists_every_variable_with_its_default_and_meaning() {
+    let readme = read("README.md");
+    for variable in VARIABLES {
+        let default = if variable.default.is_empty() { String::new() } else { format!("`{}` ", variable.default) };
+        let row = format!("| `{}` | {default}| {} |", variable.name, variable.meaning);
+        assert!(readme.contains(&row), "the README lacks the line\n{row}");
+    }
+    let rows = readme.lines().filter(|line| line.starts_with("| `") && line.contains("_") && line.to_uppercase()[..12] == line[..12]);
+    assert_eq!(rows.count(), VARIABLES.len(), "the README has no other variable");
+    for preset in preset::defaults() {
+        assert!(readme.contains(&format!("Shipped with `default = true` is `{}`.", preset.network)));
+    }
+}
+
+/// The event files of the offerwall, told in the order of a conversation, with what the network hears.
+const EVENTS: &[(&str, &str)] = &[
+    ("standard-credit", "200 ok"),
+    ("standard-credit-again", "200 ok (duplicate)"),
+    ("standard-conflict", "200 ok (duplicate)"),
+    ("standard-reversal", "200 ok"),
+    ("standard-plus-as-space", "200 ok"),
+    ("standard-forged", "403 bad signature"),
+    ("standard-macro", "400 trans_id: a macro that the network did not replace"),
+    ("standard-status-unknown", "400 status: not a status of this network"),
+    ("standard-zero", "200 ok"),
+    ("standard-reversal-first", "200 ok"),
+    ("standard-late-credit", "200 ok"),
+];
+
+#[tokio::test]
+async fn every_event_file_gets_the_answer_that_its_name_promises() {
+    let names: BTreeSet<_> = EVENTS.iter().map(|(name, _)| format!("{name}.json")).collect();
+    let found: BTreeSet<_> = files("events/offerwall", "json").iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    assert_eq!(names, found, "each event file has its line in EVENTS");
+    let secrets = serde_json::json!({"standard": postback::local::LOCAL_SECRET}).to_string();
+    check_with(&[("NETWORK_SECRETS", &secrets)], async |world| {
+        for (name, expected) in EVENTS {
+            let event = read(format!("events/offerwall/{name}.json"));
+            Request::read(&event).unwrap();
+            assert_eq!(line(&world.app.handle(&event, PATIENCE).await), *expected, "{name}");
+        }
+    })
+    .await;
+}
+
+/// Files that touch the world, each in one way. All others are the pure core.
+const EDGE: &[&str] = &["src/aws.rs", "src/config.rs", "src/handler.rs", "src/log.rs", "src/secrets.rs", "src/store.rs"];
+
+#[test]
+fn the_core_is_pure() {
+    for (path, code) in sources() {
+        let edge = EDGE.contains(&path.as_str()) || path.starts_with("src/bin/") || path.starts_with("src/local");
+        for word in ["aws_", "tokio", "std::env", "std::fs", "SystemTime", "Instant", "Timestamp::now", "lambda_", "hyper"] {
+            assert!(edge || !code.contains(word), "{path} is pure, and names {word}");
+        }
+    }
+}
+
+#[test]
+fn only_the_store_knows_items_only_the_config_the_environment_and_no_code_a_network() {
+    for (path, code) in sources() {
+        let local = path.starts_with("src/local");
+        assert!(path == "src/store.rs" || !code.contains("AttributeValue"), "{path} knows an item's layout");
+        assert!(path == "src/config.rs" || !code.contains("std::env::var"), "{path} reads the environment");
+        for network in preset::names() {
+            let named = code.contains(&format!("\"{network}\"")) || code.contains(&format!("/{network}"));
+            assert!(!named, "{path} names the network {network}");
+        }
+        for word in ["f32", "f64"] {
+            assert!(local || !code.split(|c: char| !c.is_ascii_alphanumeric()).any(|token| token == word), "{path} has a float");
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for_and_none_holds_what_was_left_unfinished() {
+    for path in files("src", "rs").into_iter().chain(files("tests", "rs")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let path = path.strip_prefix(root()).unwrap().display().to_string();
+        assert!(text.starts_with("//!") || text.starts_with("#![doc = include_str!"), "{path} does not say what it is for");
+        for words in [["todo", "!("], ["dbg", "!("], ["unimplemented", "!("], ["#[ign", "ore"], ["#[should_", "panic"], ["FIX", "ME"]] {
+            assert!(!text.contains(&words.concat()), "{path} has {}", words.concat());
+        }
+    }
+}
+
+#[test]
+fn the_top_level_holds_nothing_else() {
+    let allowed = ["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "events", "src", "template.yaml", "tests", "target"];
+    for entry in std::fs::read_dir(root()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name.starts_with('.') || allowed.contains(&name.as_str()), "{name} does not belong to the top level");
+    }
+}

@@ -1,0 +1,274 @@
+//! A deployment in a test: tables of its own behind a proxy, the real handler, a network that signs, and the books.
+//!
+//! [`check`] runs a story in a world and then checks the books, so that no test can forget to. Knows nothing of how the
+//! store lays out its requests; it reads tables as finance would.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
+use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use postback::config::Config;
+use postback::handler::{App, Handled};
+use postback::local::{self, Embedded};
+use postback::money::Amount;
+use postback::store::Tables;
+use serde_json::json;
+
+use crate::faults::Proxy;
+
+/// The secret that the tests' network signs with.
+pub const SECRET: &str = "world-secret";
+
+/// Longer than any time budget, as a Lambda deadline usually is.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One deployment of one test.
+pub struct World {
+    pub app: App,
+    /// Between the app and DynamoDB.
+    pub proxy: Proxy,
+    pub tables: Tables,
+    /// What the app was configured with, for a second process of the same deployment.
+    pub variables: BTreeMap<String, String>,
+    /// Straight to DynamoDB, past the proxy, for looking and for the books.
+    client: Client,
+    database: Database,
+}
+
+/// The DynamoDB of a world.
+enum Database {
+    Embedded(Embedded),
+    Given,
+}
+
+/// A row as finance sees it: attribute name to text.
+pub type Row = BTreeMap<String, String>;
+
+/// Runs a story in a fresh deployment, then checks that the books balance.
+pub async fn check(story: impl AsyncFnOnce(&World)) {
+    check_with(&[], story).await;
+}
+
+/// The same with variables of its own.
+pub async fn check_with(variables: &[(&str, &str)], story: impl AsyncFnOnce(&World)) {
+    let world = World::start(variables).await;
+    story(&world).await;
+    world.proxy.plan(|_| crate::faults::Fault::None);
+    world.proxy.settled().await;
+    world.books_balance().await;
+}
+
+/// A name that no other world of this or another run on the same endpoint has.
+fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    format!("w{nanos}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl World {
+    async fn start(overrides: &[(&str, &str)]) -> World {
+        let (database, upstream): (Database, SocketAddr) = match std::env::var("POSTBACK_TEST_ENDPOINT") {
+            Ok(endpoint) => {
+                let address = endpoint.trim_start_matches("http://").trim_end_matches('/');
+                (Database::Given, address.parse().expect("POSTBACK_TEST_ENDPOINT is http://<ip>:<port>"))
+            }
+            Err(_) => {
+                let embedded = Embedded::memory().await.expect("the embedded DynamoDB starts");
+                let address = embedded.address();
+                (Database::Embedded(embedded), address)
+            }
+        };
+        let proxy = Proxy::start(upstream).await;
+        let world = unique();
+        let mut variables: BTreeMap<String, String> = [
+            ("TRANSACTIONS_TABLE", format!("{world}-transactions")),
+            ("ACCOUNTS_TABLE", format!("{world}-accounts")),
+            ("CASES_TABLE", format!("{world}-cases")),
+            ("NETWORK_SECRETS", json!({"standard": ["retired-secret", SECRET]}).to_string()),
+            // The SDK keeps one budget of retries for each region: worlds must not spend each other's.
+            ("AWS_REGION", world.clone()),
+            ("AWS_ACCESS_KEY_ID", "test".into()),
+            ("AWS_SECRET_ACCESS_KEY", "test".into()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", proxy.endpoint()),
+            // A loaded machine must not fail a test that is not about time.
+            ("TIME_BUDGET_MS", "20000".into()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        variables.extend(overrides.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let config = Config::read(|name| variables.get(name).cloned()).expect("the test's variables are right");
+        let mut direct = config.aws.clone();
+        direct.dynamodb_endpoint = Some(format!("http://{upstream}"));
+        let client = direct.dynamodb(Duration::from_secs(60));
+        let tables = config.tables.clone();
+        local::create_tables(&client, &tables).await.expect("the tables are created");
+        let app = App::start(config).await.expect("the app starts");
+        World { app, proxy, tables, variables, client, database }
+    }
+
+    /// A signed postback with these parameters.
+    pub async fn postback(&self, parameters: &[(&str, &str)]) -> Handled {
+        self.query(&signed(&query(parameters))).await
+    }
+
+    /// A postback of the conversation `id` of `user`, with status and amount: what most tests need.
+    pub async fn tell(&self, id: &str, status: &str, user: &str, amount: &str) -> Handled {
+        self.postback(&conversion(id, status, user, amount)).await
+    }
+
+    /// The postback with exactly this query.
+    pub async fn query(&self, query: &str) -> Handled {
+        self.app.handle(&event("GET", "/standard", query), PATIENCE).await
+    }
+
+    /// The same deployment after a change of its variables.
+    pub async fn redeployed(&self, changes: &[(&str, &str)]) -> App {
+        let mut variables = self.variables.clone();
+        variables.extend(changes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        App::start(Config::read(|name| variables.get(name).cloned()).unwrap()).await.unwrap()
+    }
+
+    /// Whether this is the embedded DynamoDB, which counts capacity as AWS does.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self.database, Database::Embedded(_))
+    }
+
+    /// Spends coins as an app does, past the postbacks: an entry and the account in one transaction, if the coins are
+    /// there.
+    pub async fn spend(&self, user: &str, amount: &str) {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let number = |text: &str| AttributeValue::N(text.to_owned());
+        let entry = Put::builder()
+            .table_name(&self.tables.transactions)
+            .item("trans_id", text(&format!("app/{}", unique())))
+            .item("status", text("spend"))
+            .item("user_id", text(user))
+            .item("currency", text("coins"))
+            .item("amount", number(&format!("-{amount}")))
+            .condition_expression("attribute_not_exists(trans_id)")
+            .build()
+            .unwrap();
+        let account = Update::builder()
+            .table_name(&self.tables.accounts)
+            .key("user_id", text(user))
+            .key("currency", text("coins"))
+            .update_expression("ADD available :change")
+            .condition_expression("available >= :amount")
+            .expression_attribute_values(":change", number(&format!("-{amount}")))
+            .expression_attribute_values(":amount", number(amount))
+            .build()
+            .unwrap();
+        let request = self.client.transact_write_items();
+        let request = request.transact_items(TransactWriteItem::builder().put(entry).build());
+        request
+            .transact_items(TransactWriteItem::builder().update(account).build())
+            .send()
+            .await
+            .expect("the coins are there");
+    }
+
+    /// The rows of the transactions table, by key.
+    pub async fn entries(&self) -> Vec<Row> {
+        let mut rows = self.scan(&self.tables.transactions).await;
+        rows.sort_by_key(|row| (row["trans_id"].clone(), row["status"].clone()));
+        rows
+    }
+
+    /// The rows of the cases table, by id.
+    pub async fn cases(&self) -> Vec<Row> {
+        let mut rows = self.scan(&self.tables.cases).await;
+        rows.sort_by_key(|row| row["case_id"].clone());
+        rows
+    }
+
+    /// The ids of all cases, in order.
+    pub async fn case_ids(&self) -> Vec<String> {
+        self.cases().await.into_iter().map(|row| row["case_id"].clone()).collect()
+    }
+
+    /// Every balance, by user.
+    pub async fn balances(&self) -> BTreeMap<String, String> {
+        let rows = self.scan(&self.tables.accounts).await;
+        rows.into_iter().map(|row| (row["user_id"].clone(), row["available"].clone())).collect()
+    }
+
+    /// The balance of one user; `0` without an account.
+    pub async fn balance(&self, user: &str) -> String {
+        self.balances().await.remove(user).unwrap_or_else(|| "0".into())
+    }
+
+    /// The invariant: each account holds the sum of its entries' amounts, and no account is without entries.
+    pub async fn books_balance(&self) {
+        let mut sums: BTreeMap<(String, String), Amount> = BTreeMap::new();
+        for row in self.entries().await {
+            let sum = sums.entry((row["user_id"].clone(), row["currency"].clone())).or_insert(Amount::ZERO);
+            *sum = sum.checked_add(Amount::stored(&row["amount"]).unwrap()).unwrap();
+        }
+        let mut accounts = BTreeMap::new();
+        for row in self.scan(&self.tables.accounts).await {
+            let part = |name| row.get(name).map_or(Amount::ZERO, |text: &String| Amount::stored(text).unwrap());
+            let total = part("available").checked_add(part("held")).unwrap();
+            accounts.insert((row["user_id"].clone(), row["currency"].clone()), total);
+        }
+        // An account that was never moved need not exist.
+        sums.retain(|account, sum| !sum.is_zero() || accounts.contains_key(account));
+        assert_eq!(accounts, sums, "the accounts on the left, the sums of their entries on the right");
+    }
+
+    async fn scan(&self, table: &str) -> Vec<Row> {
+        let pages = self.client.scan().table_name(table).consistent_read(true).into_paginator().items().send();
+        let items = pages.collect::<Result<Vec<_>, _>>().await.expect("the table can be read");
+        let text = |value: AttributeValue| match value {
+            AttributeValue::S(text) | AttributeValue::N(text) => text,
+            AttributeValue::Bool(flag) => flag.to_string(),
+            other => panic!("an attribute of a kind that we never write: {other:?}"),
+        };
+        items.into_iter().map(|item| item.into_iter().map(|(name, value)| (name, text(value))).collect()).collect()
+    }
+}
+
+/// The parameters of one delivery of a conversion.
+pub fn conversion<'a>(id: &'a str, status: &'a str, user: &'a str, amount: &'a str) -> [(&'a str, &'a str); 5] {
+    [("user_id", user), ("trans_id", id), ("status", status), ("currency_amount", amount), ("timestamp", "1764500000")]
+}
+
+/// Parameters as a query, every byte escaped that may be.
+pub fn query(parameters: &[(&str, &str)]) -> String {
+    let escaped = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let pairs: Vec<_> = parameters.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    pairs.join("&")
+}
+
+/// A query with its signature appended, as the network makes it.
+pub fn signed(query: &str) -> String {
+    signed_with(SECRET, query)
+}
+
+/// The same by another secret.
+pub fn signed_with(secret: &str, query: &str) -> String {
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(query.as_bytes());
+    format!("{query}&signature={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+/// A function URL's event.
+pub fn event(method: &str, path: &str, query: &str) -> String {
+    let http =
+        json!({"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "test"});
+    json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query, "headers": {},
+        "requestContext": {"accountId": "anonymous", "http": http, "stage": "$default", "timeEpoch": 1764500000000u64},
+        "isBase64Encoded": false,
+    })
+    .to_string()
+}
+
+/// An answer as one line: status and body.
+pub fn line(handled: &Handled) -> String {
+    format!("{} {}", handled.answer.status, handled.answer.body)
+}
