@@ -93,7 +93,7 @@ impl Config {
     ///
     /// Every fault in it.
     pub fn from_env() -> Result<Config, Faults> {
-        Config::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        Config::read(environment)
     }
 
     /// Reads variables from anywhere; one that is empty counts as not set.
@@ -134,9 +134,14 @@ impl Config {
     }
 }
 
+/// A variable of the process's environment.
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
 /// The log level alone, so that the faults of an environment can be logged; its default where it does not read.
 pub fn log_level() -> tracing::Level {
-    let level = std::env::var("LOG_LEVEL").ok().and_then(|text| text.parse().ok());
+    let level = environment("LOG_LEVEL").and_then(|text| text.parse().ok());
     level.unwrap_or(tracing::Level::INFO)
 }
 

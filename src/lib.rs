@@ -18,3 +18,6 @@ pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod log; // structured logs
 pub mod secrets; // the networks' secrets, and their rotation
 pub mod store; // the only file that knows DynamoDB's items and expressions
+
+#[cfg(feature = "local")]
+pub mod local; // the same function on one machine, over an embedded DynamoDB

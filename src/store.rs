@@ -4,7 +4,7 @@
 //! new and changes the account in the same act. Entries are never updated and never deleted. There is no state "in
 //! progress", no lock and no check before the write: the database settles every race.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
@@ -72,6 +72,7 @@ pub enum Step {
     ReadConversation,
     ReadBalance,
     OpenCase,
+    ReadCases,
 }
 
 impl fmt::Display for Step {
@@ -81,6 +82,7 @@ impl fmt::Display for Step {
             Step::ReadConversation => "reading the entries",
             Step::ReadBalance => "reading the balance",
             Step::OpenCase => "opening the case",
+            Step::ReadCases => "reading the cases",
         })
     }
 }
@@ -130,7 +132,7 @@ impl Asking<'_> {
 }
 
 /// An error with all its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
@@ -171,8 +173,8 @@ impl Store {
             };
             match Refused::of(&error) {
                 Refused::Cancelled(reasons) => match verdict(posting, reasons) {
-                    Ok(Verdict::Outcome(outcome)) => return Ok(outcome),
-                    Ok(Verdict::Contention) => {}
+                    Ok(Some(outcome)) => return Ok(outcome),
+                    Ok(None) => {}
                     Err(problem) => return Err(asking.failed(problem)),
                 },
                 Refused::InProgress => {}
@@ -232,6 +234,27 @@ impl Store {
             }
             Err(error) => Err(asking.sdk(&error)),
         }
+    }
+
+    /// The cases about a conversation, open or closed: the detail of each by its id. Reads the whole table of cases: for a
+    /// person, never within a call.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds a case that does not read.
+    pub async fn cases(&self, trans_id: &TransId, deadline: Instant) -> Result<BTreeMap<String, String>, StoreError> {
+        let asking = Asking { step: Step::ReadCases, subject: trans_id.as_str(), deadline };
+        let scan = self.client.scan().table_name(&self.tables.cases).consistent_read(true);
+        let scan =
+            scan.filter_expression("trans_id = :id").expression_attribute_values(":id", string(trans_id.as_str()));
+        let items = scan.into_paginator().items().send().try_collect();
+        let items = asking.send(items).await?.map_err(|error| asking.sdk(&error))?;
+        let text = |item, name| Attributes(item).required(name, |text| Some(text.to_owned()));
+        items
+            .iter()
+            .map(|item| Ok((text(item, "case_id")?, text(item, "detail")?)))
+            .collect::<Result<_, _>>()
+            .map_err(|problem: String| asking.failed(problem))
     }
 
     fn conversation_query(&self, trans_id: &str) -> aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder {
@@ -305,19 +328,11 @@ impl Refused<'_> {
     }
 }
 
-/// What the reasons of a cancelled transaction come to.
-#[derive(Debug, PartialEq)]
-enum Verdict {
-    Outcome(Outcome),
-    /// Others were writing the same items, or DynamoDB was throttling: the same posting may be tried again.
-    Contention,
-}
-
 /// Reads the reasons of a cancelled posting, one for each of its actions in order.
 ///
 /// A known key decides, whatever the other reasons say. While contention hides whether the key is known, nothing else
 /// is believed. Only then does a failed condition beside the key refuse. Any other reason is a problem.
-fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict, String> {
+fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Option<Outcome>, String> {
     enum Reason {
         None,
         Condition,
@@ -337,7 +352,7 @@ fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict,
     match of(code) {
         Reason::Condition => {
             let stored = first.item().ok_or("the stored entry did not come back with the failed condition")?;
-            return Ok(Verdict::Outcome(judge(entry_from(stored)?, &posting.entry)));
+            return Ok(Some(judge(entry_from(stored)?, &posting.entry)));
         }
         Reason::Other => return Err(problem()),
         Reason::None | Reason::Contention => {}
@@ -347,13 +362,13 @@ fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Verdict,
         return Err(problem());
     }
     if matches!(of(code), Reason::Contention) {
-        return Ok(Verdict::Contention);
+        return Ok(None);
     }
     if let Some(failed) = rest().position(|reason| matches!(reason, Reason::Condition)) {
         let refusal = if failed == 0 && posting.companion.is_some() { Refusal::Companion } else { Refusal::Balance };
-        return Ok(Verdict::Outcome(Outcome::Refused(refusal)));
+        return Ok(Some(Outcome::Refused(refusal)));
     }
-    if rest().any(|reason| matches!(reason, Reason::Contention)) { Ok(Verdict::Contention) } else { Err(problem()) }
+    if rest().any(|reason| matches!(reason, Reason::Contention)) { Ok(None) } else { Err(problem()) }
 }
 
 /// Every required member of an SDK type is set where it is built.
@@ -551,11 +566,11 @@ mod tests {
         let posting = posting();
         let stored = (entry == "ConditionalCheckFailed").then(|| entry_item(&posting.entry));
         match verdict(&posting, &[reason(entry, stored), reason(account, None)]) {
-            Ok(Verdict::Outcome(Outcome::Replayed(_))) => "replayed",
-            Ok(Verdict::Outcome(Outcome::Refused(Refusal::Balance))) => "refused",
-            Ok(Verdict::Contention) => "contention",
+            Ok(Some(Outcome::Replayed(_))) => "replayed",
+            Ok(Some(Outcome::Refused(Refusal::Balance))) => "refused",
+            Ok(None) => "contention",
             Err(_) => "error",
-            Ok(Verdict::Outcome(other)) => panic!("{entry} and {account} came to {other:?}"),
+            Ok(Some(other)) => panic!("{entry} and {account} came to {other:?}"),
         }
     }
 
@@ -589,7 +604,7 @@ mod tests {
         let mut stored = posting.entry.clone();
         stored.user_received = Some(UserId::new("w").unwrap());
         let reasons = [reason("ConditionalCheckFailed", Some(entry_item(&stored))), reason("None", None)];
-        assert_eq!(verdict(&posting, &reasons), Ok(Verdict::Outcome(Outcome::Conflict(stored, Field::User))));
+        assert_eq!(verdict(&posting, &reasons), Ok(Some(Outcome::Conflict(stored, Field::User))));
     }
 
     #[test]
@@ -597,7 +612,7 @@ mod tests {
         let mut posting = posting();
         posting.companion = Some(Entry { status: Status::Reversal, ..posting.entry.clone() });
         let reasons = [reason("None", None), reason("ConditionalCheckFailed", None), reason("None", None)];
-        assert_eq!(verdict(&posting, &reasons), Ok(Verdict::Outcome(Outcome::Refused(Refusal::Companion))));
+        assert_eq!(verdict(&posting, &reasons), Ok(Some(Outcome::Refused(Refusal::Companion))));
     }
 
     #[test]

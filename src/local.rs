@@ -1,0 +1,184 @@
+//! Local mode: the whole function on one machine, over an embedded DynamoDB, with nothing installed but Rust.
+//!
+//! Runs the same handler, configuration and store as in Lambda; only what stands around them is replaced. Exists only with the
+//! feature `local`, so that no release binary contains it. Never talks to AWS, whatever credentials and endpoints the shell
+//! has set, and never puts real coins anywhere: whoever reads this file knows its secret.
+
+mod embedded; // DynamoDB inside this process, and the folder that it keeps data in
+mod function_url; // any HTTP request as a function URL's event
+mod invoke; // `cargo local invoke`: one event, and what it changed
+mod serve; // `cargo local`: the function URL, and one line a call
+mod tables; // the tables, from the template
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::config::{self, Config, Faults};
+use crate::handler::App;
+use crate::ledger::Entry;
+use crate::money::Amount;
+use crate::preset;
+use crate::secrets::VaultError;
+use crate::store::StoreError;
+
+pub use embedded::{Data, Embedded};
+pub use invoke::invoke;
+pub use serve::{Serve, serve};
+pub use tables::{TableError, create_tables};
+
+/// What every network signs with, unless `NETWORK_SECRETS` says otherwise. The event files are signed with it too.
+pub const LOCAL_SECRET: &str = "local-secret";
+
+/// Region and credentials of the embedded DynamoDB, which takes any.
+const ANY: &str = "local";
+
+/// How long a read for the person at the terminal may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The configuration of local mode: that of `environment`, with defaults for what Lambda or a deployment would set.
+///
+/// DynamoDB is the one at `endpoint`, and nothing that could lead to AWS is read: no `AWS_*`, no `NETWORK_SECRETS_ARN`.
+///
+/// # Errors
+///
+/// Every fault in the environment.
+pub fn config(endpoint: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Config, Faults> {
+    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+    Config::read(|name| match name {
+        "AWS_ENDPOINT_URL_DYNAMODB" => Some(endpoint.to_owned()),
+        "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some(ANY.to_owned()),
+        "NETWORK_SECRETS_ARN" => None,
+        name if name.starts_with("AWS_") => None,
+        "NETWORK_SECRETS" => Some(set(name).unwrap_or_else(local_secrets)),
+        // What happens is told in lines of its own; the log is left what those cannot tell.
+        "LOG_LEVEL" => Some(set(name).unwrap_or_else(|| "error".to_owned())),
+        name => set(name),
+    })
+}
+
+/// [`LOCAL_SECRET`] for every network that is shipped.
+fn local_secrets() -> String {
+    preset::names().map(|name| (name, LOCAL_SECRET)).collect::<serde_json::Value>().to_string()
+}
+
+/// The function over the DynamoDB at `endpoint`, its tables made.
+async fn function(endpoint: &str) -> Result<(Config, App), CannotRun> {
+    let config = config(endpoint, config::environment)?;
+    start_log(&config);
+    create_tables(&config.aws.dynamodb(PATIENCE), &config.tables).await?;
+    let app = App::start(config.clone()).await?;
+    Ok((config, app))
+}
+
+/// A port of this machine, which nobody else can reach.
+async fn bind(port: u16, option: &'static str) -> Result<TcpListener, CannotRun> {
+    TcpListener::bind(("127.0.0.1", port)).await.map_err(|problem| CannotRun::Port { port, problem, option })
+}
+
+/// Logs for a person: plain text on standard error, apart from what the command itself prints.
+fn start_log(config: &Config) {
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_max_level(config.log_level);
+    // A process that logs already, such as a test, keeps its way of logging.
+    let _ = subscriber.try_init();
+}
+
+/// Prints a line. A reader that has gone away, such as `| head`, must not end the calls.
+fn say(line: impl fmt::Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+/// The change that an entry made, with its sign and currency.
+fn change(entry: &Entry) -> String {
+    let sign = if entry.amount > Amount::ZERO { "+" } else { "" };
+    format!("{sign}{} {}", entry.amount, entry.currency)
+}
+
+/// Why a command cannot run: one line that says what is wrong and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotRun {
+    #[error("{0}; correct or unset the variable")]
+    Environment(#[from] Faults),
+    #[error("cannot listen on 127.0.0.1:{port}: {problem}; choose another port with {option}")]
+    Port { port: u16, problem: io::Error, option: &'static str },
+    #[error(
+        "cannot keep data in {}: {problem}; choose another folder with --data, or keep none with --memory",
+        folder.display()
+    )]
+    Folder { folder: PathBuf, problem: String },
+    #[error(
+        "another `cargo local` is using {}; wait for it, stop it, or choose another folder with --data",
+        folder.display()
+    )]
+    InUse { folder: PathBuf },
+    #[error("cannot read {}: {problem}; name a file with one function URL event", file.display())]
+    Event { file: PathBuf, problem: io::Error },
+    #[error(
+        "{} is not JSON: {problem}; name a file with one function URL event",
+        file.display()
+    )]
+    NotJson { file: PathBuf, problem: serde_json::Error },
+    #[error("{0}; choose another folder with --data, or keep none with --memory")]
+    Tables(#[from] TableError),
+    #[error("{0}; choose another folder with --data, or keep none with --memory")]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Secrets(#[from] VaultError),
+    #[error("the function URL ended: {0}; start it again")]
+    Server(io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::config::SecretsFrom;
+
+    /// A shell that is set up for a real account.
+    fn shell(name: &str) -> Option<String> {
+        let value = match name {
+            "AWS_ENDPOINT_URL" | "AWS_ENDPOINT_URL_DYNAMODB" => "https://real.example",
+            "AWS_ENDPOINT_URL_SECRETS_MANAGER" => "https://real.example",
+            "AWS_REGION" | "AWS_DEFAULT_REGION" => "eu-west-1",
+            "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" | "AWS_SESSION_TOKEN" => "real",
+            "AWS_CA_BUNDLE" => "/nowhere.pem",
+            "NETWORK_SECRETS_ARN" => "arn:aws:secretsmanager:eu-west-1:1:secret:real",
+            "NETWORK_SECRETS" => "",
+            "COIN_DECIMALS" => "0",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    #[test]
+    fn a_shell_that_is_set_up_for_a_real_account_does_not_reach_it() {
+        let config = config("http://127.0.0.1:1", shell).unwrap();
+        assert_eq!(config.aws.dynamodb_endpoint.as_deref(), Some("http://127.0.0.1:1"));
+        assert_eq!(config.aws.secrets_manager_endpoint, None);
+        assert_eq!(config.aws.access_key_id, ANY);
+        assert!(config.aws.session_token.is_none());
+        assert!(!format!("{config:?}").contains("real"), "{config:?}");
+        assert_eq!(config.coins.scale.decimals(), 0, "the rest of the shell counts");
+    }
+
+    #[test]
+    fn every_network_signs_with_the_local_secret_unless_the_shell_says_otherwise() {
+        let secrets = |environment: fn(&str) -> Option<String>| {
+            let config = config("http://127.0.0.1:1", environment).unwrap();
+            let SecretsFrom::Environment(secrets) = config.secrets else { panic!() };
+            let signed = config.networks[0].settings.signature.sign(&LOCAL_SECRET.into(), "a=1");
+            let known = secrets.of(&config.networks[0].network);
+            config.networks[0].settings.signature.verify(known, &signed).is_ok()
+        };
+        assert!(secrets(shell));
+        let other = |name: &str| (name == "NETWORK_SECRETS").then(|| "{\"x\": \"y\"}".to_owned());
+        assert!(!secrets(other));
+    }
+}

@@ -1,0 +1,113 @@
+//! `cargo local invoke`: one event through the handler, the answer exactly as it is, and what the call changed.
+//!
+//! What changed is seen, not concluded: it is the difference between two readings of the tables. Over a folder that is being
+//! served it uses the DynamoDB that serves it. Never changes a table itself: only the handler does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::IgnoredAny;
+use tokio::time::Instant;
+
+use super::embedded::running;
+use super::{CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
+use crate::config::{Config, SecretsFrom};
+use crate::event::{Answer, Request};
+use crate::id::{Currency, UserId};
+use crate::ledger::Entry;
+use crate::money::Amount;
+use crate::offerwall::{self, Claim};
+use crate::store::{Store, StoreError};
+
+/// Calls the function with the event in `file`.
+///
+/// # Errors
+///
+/// [`CannotRun`] says what is in the way. An answer that refuses the event is not one.
+pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
+    let event = fs::read_to_string(file).map_err(|problem| CannotRun::Event { file: file.to_owned(), problem })?;
+    serde_json::from_str::<IgnoredAny>(&event)
+        .map_err(|problem| CannotRun::NotJson { file: file.to_owned(), problem })?;
+
+    let (embedded, endpoint) = match Embedded::start(bind(0, "--dynamodb-port").await?, data) {
+        Ok(embedded) => {
+            let endpoint = embedded.endpoint();
+            (Some(embedded), endpoint)
+        }
+        Err(CannotRun::InUse { folder }) => match running(&folder) {
+            Some(endpoint) => (None, endpoint),
+            None => return Err(CannotRun::InUse { folder }),
+        },
+        Err(error) => return Err(error),
+    };
+    let (config, app) = function(&endpoint).await?;
+
+    let claim = claim(&config, &event);
+    let before = Standing::of(app.store(), claim.as_ref()).await?;
+    let handled = app.handle(&event, Duration::MAX).await;
+    let after = Standing::of(app.store(), claim.as_ref()).await?;
+    drop(embedded);
+
+    say(format_args!("{}\ncontent-type: {}\n", handled.answer.status, Answer::CONTENT_TYPE));
+    say(format_args!("{}\n", handled.answer.body));
+    say(after.changes_since(&before));
+    Ok(())
+}
+
+/// What the event claims, if the handler will believe it.
+fn claim(config: &Config, event: &str) -> Option<Claim> {
+    let request = Request::read(event).ok()?;
+    let preset = offerwall::preset_at(&config.networks, &request.path)?;
+    let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
+    offerwall::read(preset, secrets.of(&preset.network), &config.coins, &request).ok()
+}
+
+/// All that a claim can change. An event without one can change nothing.
+#[derive(Default)]
+struct Standing {
+    entries: Vec<Entry>,
+    balances: BTreeMap<(UserId, Currency), Amount>,
+    /// Detail by id.
+    cases: BTreeMap<String, String>,
+}
+
+impl Standing {
+    async fn of(store: &Store, claim: Option<&Claim>) -> Result<Standing, StoreError> {
+        let Some(claim) = claim else { return Ok(Standing::default()) };
+        let deadline = Instant::now() + PATIENCE;
+        let entries = store.conversation(&claim.trans_id, deadline).await?;
+        let accounts = entries.iter().map(|entry| (&entry.user, &entry.currency));
+        let mut balances = BTreeMap::new();
+        for (user, currency) in accounts.chain([(&claim.user, &claim.currency)]) {
+            let balance = store.balance(user, currency, deadline).await?;
+            balances.insert((user.clone(), currency.clone()), balance);
+        }
+        let cases = store.cases(&claim.trans_id, deadline).await?;
+        Ok(Standing { entries, balances, cases })
+    }
+
+    fn changes_since(&self, before: &Standing) -> String {
+        let entries =
+            self.entries.iter().filter(|entry| !before.entries.iter().any(|known| known.same_key(entry))).map(
+                |entry| {
+                    let void = if entry.void { ", void: a late credit will move nothing" } else { "" };
+                    let (key, status) = (&entry.trans_id, entry.status.as_str());
+                    format!("entry    {key} {status} {}, user {}{void}", change(entry), entry.user)
+                },
+            );
+        let balances = self.balances.iter().filter_map(|(account, balance)| {
+            let known = before.balances.get(account).copied().unwrap_or(Amount::ZERO);
+            let (user, currency) = account;
+            (known != *balance).then(|| format!("balance  user {user}: {known} -> {balance} {currency}"))
+        });
+        let cases = self
+            .cases
+            .iter()
+            .filter(|(id, _)| !before.cases.contains_key(*id))
+            .map(|(id, detail)| format!("case     {id}: {detail}"));
+        let changes: Vec<String> = entries.chain(balances).chain(cases).collect();
+        if changes.is_empty() { "nothing changed".to_owned() } else { changes.join("\n") }
+    }
+}

@@ -1,0 +1,210 @@
+//! `cargo local`: the function URL on this machine, what to try on it, and one line for each call.
+//!
+//! Decides nothing about a call: the handler does, and this tells what became of it. Never prints a query or a signature of a
+//! caller.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{StatusCode, header, request};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::function_url::{Call, event};
+use super::{ANY, CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
+use crate::config::{Config, SecretsFrom};
+use crate::event::Answer;
+use crate::handler::{App, Handled};
+use crate::offerwall::{Claim, Happened};
+use crate::store::{Store, StoreError};
+
+/// The largest body that a function URL takes.
+const BODY_MAX: usize = 6 * 1024 * 1024;
+
+/// Where to serve.
+#[derive(Debug, Clone)]
+pub struct Serve {
+    pub port: u16,
+    pub dynamodb_port: u16,
+    pub data: Data,
+}
+
+/// Serves the function URL and DynamoDB until the process is told to stop.
+///
+/// # Errors
+///
+/// [`CannotRun`] says what is in the way.
+pub async fn serve(options: &Serve) -> Result<(), CannotRun> {
+    let stop = stop_signal().map_err(CannotRun::Server)?;
+    let listener = bind(options.port, "--port").await?;
+    let address = listener.local_addr().map_err(CannotRun::Server)?;
+    let dynamodb = bind(options.dynamodb_port, "--dynamodb-port").await?;
+    let embedded = Embedded::start(dynamodb, &options.data)?;
+    let (config, app) = function(&embedded.endpoint()).await?;
+    embedded.announce()?;
+
+    say(introduction(&config, address, &embedded.endpoint(), &options.data));
+    let router = Router::new().fallback(answer).with_state(Arc::new(app));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::select! {
+        ended = async { axum::serve(listener, service).await } => ended.map_err(CannotRun::Server),
+        // A call that is cut off here is as safe to repeat as one that meets a crash.
+        () = stop => Ok(()),
+    }
+}
+
+/// Ctrl-C or SIGTERM, from now on.
+#[cfg(unix)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+    })
+}
+
+/// Ctrl-C, from now on.
+#[cfg(windows)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
+}
+
+/// What is where, and what to type first.
+fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -> String {
+    let networks: Vec<_> = config.networks.iter().map(|preset| preset.network.as_str()).collect();
+    let data = match data {
+        Data::Memory => "in memory, gone at the end".to_owned(),
+        Data::Folder(folder) => format!("{}, kept for the next run", folder.display()),
+    };
+    let tables = &config.tables;
+    let scans = [&tables.transactions, &tables.accounts, &tables.cases].map(|table| {
+        format!(
+            "  AWS_ACCESS_KEY_ID={ANY} AWS_SECRET_ACCESS_KEY={ANY} aws dynamodb scan \
+             --region {ANY} --endpoint-url {dynamodb} --table-name {table}"
+        )
+    });
+    let examples = match examples(config, Timestamp::now()) {
+        Some(examples) => format!(
+            "A credit, the same again, and its reversal:\n{}",
+            examples.map(|target| format!("  curl \"http://{url}{target}\"")).join("\n")
+        ),
+        None => "No network has a secret, so none can call: see NETWORK_SECRETS.".to_owned(),
+    };
+    format!(
+        "function URL  http://{url}  networks: {}\n\
+         DynamoDB      {dynamodb}\n\
+         data          {data}\n\n\
+         The tables, with the AWS CLI:\n{}\n\n\
+         {examples}\n\n\
+         Calls, until Ctrl-C:",
+        networks.join(", "),
+        scans.join("\n"),
+    )
+}
+
+/// Path and signed query of a credit, the same again, and its reversal, of a conversation that no earlier run has seen; for
+/// the first network that has a secret.
+fn examples(config: &Config, now: Timestamp) -> Option<[String; 3]> {
+    let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
+    let (preset, secret) =
+        config.networks.iter().find_map(|preset| Some((preset, secrets.of(&preset.network).first()?)))?;
+    let names = &preset.settings.parameters;
+    let statuses = &preset.settings.statuses;
+    let (credit, reversal) = (statuses.credit.first()?, statuses.reversal.first()?);
+    let target = |status: &str, seconds_later: i64| {
+        let query = format!(
+            "{}=42&{}=demo-{}&{}={status}&{}=10.50&timestamp={}",
+            names.user_id,
+            names.trans_id,
+            now.as_millisecond(),
+            names.status,
+            names.amount,
+            now.as_second() + seconds_later,
+        );
+        format!("/{}?{}", preset.network, preset.settings.signature.sign(secret, &query))
+    };
+    Some([target(credit, 0), target(credit, 1), target(reversal, 2)])
+}
+
+async fn answer(
+    State(app): State<Arc<App>>,
+    ConnectInfo(caller): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    let now = Timestamp::now();
+    let (parts, body) = request.into_parts();
+    let handled = match body::to_bytes(body, BODY_MAX).await {
+        Ok(body) => {
+            let call = Call {
+                method: &parts.method,
+                uri: &parts.uri,
+                version: parts.version,
+                headers: &parts.headers,
+                body: &body,
+                source_ip: caller.ip(),
+            };
+            app.handle(&event(&call, &request_id(), now).to_string(), Duration::MAX).await
+        }
+        // The function URL refuses it; a function never sees it.
+        Err(_) => Handled {
+            answer: Answer::new(413, "larger than 6 MB, or not sent to its end"),
+            network: None,
+            claim: None,
+            outcome: "not_a_request",
+        },
+    };
+    say(line(app.store(), now, &parts, &handled).await);
+    let status = StatusCode::from_u16(handled.answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let content_type = [(header::CONTENT_TYPE, Answer::CONTENT_TYPE)];
+    (status, content_type, handled.answer.body).into_response()
+}
+
+/// A fresh id in the form of AWS's.
+fn request_id() -> String {
+    let (a, b) = (fastrand::u64(..), fastrand::u64(..));
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        a >> 32,
+        (a >> 16) & 0xffff,
+        a & 0xffff,
+        b >> 48,
+        b & 0xffff_ffff_ffff
+    )
+}
+
+/// What became of a call, for the person at the terminal.
+async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Handled) -> String {
+    let Handled { answer, claim, outcome, .. } = handled;
+    let time = at.strftime("%H:%M:%SZ");
+    let told = match claim {
+        None => format!("{} {}", call.method, call.uri.path()),
+        Some(claim) if answer.status == 200 => match standing(store, claim, outcome).await {
+            Ok(told) => told,
+            Err(error) => format!("{}  ({error})", claim.trans_id),
+        },
+        Some(claim) => format!("{}  user {}", claim.trans_id, claim.user),
+    };
+    format!("{time}  {} {}  {outcome}  {told}", answer.status, answer.body.replace('\n', "; "))
+}
+
+/// What a settled claim moved, and where its account stands.
+async fn standing(store: &Store, claim: &Claim, outcome: &str) -> Result<String, StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    let entries = store.conversation(&claim.trans_id, deadline).await?;
+    let entry = entries.iter().find(|entry| entry.status == claim.status);
+    let (user, currency) = entry.map_or((&claim.user, &claim.currency), |entry| (&entry.user, &entry.currency));
+    let balance = store.balance(user, currency, deadline).await?;
+    let moved = [Happened::Credited, Happened::Reversed].map(Happened::as_str).contains(&outcome);
+    let change = entry.filter(|_| moved).map(|entry| format!("  {}", change(entry)));
+    Ok(format!("{}  user {user}{}  balance {balance}", claim.trans_id, change.unwrap_or_default()))
+}
