@@ -126,8 +126,6 @@ impl Fault {
 /// A request as it arrived, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The place of its connection among all that were opened, from 0.
-    pub connection: usize,
     /// `TransactWriteItems`, `Query`, ...
     pub operation: String,
     /// As the client sent it; null if it was not JSON.
@@ -153,19 +151,9 @@ pub struct Capacity {
 }
 
 impl Request {
-    /// Whether the database did what it was asked.
-    pub fn committed(&self) -> bool {
-        self.database == Some(200)
-    }
-
     /// All write units, of all tables and indexes.
     pub fn write_units(&self) -> f64 {
         self.capacity.iter().fold(0.0, |sum, table| sum + table.write)
-    }
-
-    /// All read units, of all tables and indexes.
-    pub fn read_units(&self) -> f64 {
-        self.capacity.iter().fold(0.0, |sum, table| sum + table.read)
     }
 }
 
@@ -265,15 +253,8 @@ impl Shared {
         let mut plan = self.plan.lock().unwrap();
         let operation = message.operation().to_owned();
         let body = serde_json::from_slice(&message.body).unwrap_or(Value::Null);
-        let mut request = Request {
-            connection,
-            operation,
-            body,
-            fault: Fault::None,
-            status: None,
-            database: None,
-            capacity: Vec::new(),
-        };
+        let mut request =
+            Request { operation, body, fault: Fault::None, status: None, database: None, capacity: Vec::new() };
         request.fault = plan(&request);
         let fault = request.fault.clone();
         let mut id = 0;

@@ -1,8 +1,7 @@
 //! The one integration test binary: the real handler and the real store on a real DynamoDB API.
 //!
 //! By default each test has its own embedded DynamoDB; with `POSTBACK_TEST_ENDPOINT=http://host:port` all run, in tables of
-//! their own, on the one given there. Every test ends by checking that the books balance, because [`world::check`]
-//! does.
+//! their own, on the one given there. Every test ends by checking that the books balance, because [`world::check`] does.
 
 mod faults; // a DynamoDB that misbehaves on demand
 mod model; // what should be true, in a few lines: the oracle
@@ -11,8 +10,11 @@ mod world; // one deployment, its callers, and its books
 
 mod costs; // requests and capacity of every path
 mod exactly_once; // the source document's checklist and its wrong ways, races, reversals
+mod local; // local mode's server as a process
 mod offerwall; // byte-exact answers, and any garbage
 mod process; // the release binary, killed at random points
 mod rotation; // secrets that change while the function runs
 mod simulation; // random traffic with faults against the model
+mod template; // template, binaries, variables, events and README agree; the house's rules hold
+mod transcripts; // sessions on the command line with their exact output
 mod transport; // lost replies, resets, stalls, contention, under the real store

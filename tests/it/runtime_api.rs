@@ -118,6 +118,7 @@ impl RuntimeApi {
     }
 
     /// Waits until the newest process asks for an event and there is none, which is when nothing is left to be done.
+    #[allow(dead_code, reason = "only the benchmark measures")]
     pub async fn idle(&self) -> Result<(), InvokeError> {
         self.reaches(|situation| match &situation.phase {
             Phase::Ended(why) => Some(Err(why.clone())),
@@ -335,6 +336,7 @@ impl Bootstrap {
         Self { pid, kill: Some(kill), ended, log }
     }
 
+    #[allow(dead_code, reason = "only the benchmark measures")]
     pub fn pid(&self) -> Pid {
         self.pid
     }
@@ -359,12 +361,14 @@ impl Bootstrap {
     }
 
     /// The time that all its threads, ended ones too, have spent on a processor, in user and kernel.
+    #[allow(dead_code, reason = "only the benchmark measures")]
     pub fn cpu(&self) -> Duration {
         let clock = clock_getcpuclockid(self.pid).expect("the process lives");
         clock.now().expect("a process's clock can be read").into()
     }
 
     /// The most memory that it has held at once, in bytes: the high-water mark of its resident set.
+    #[allow(dead_code, reason = "only the benchmark measures")]
     pub fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("the process lives");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a living process has memory");

@@ -163,8 +163,9 @@ fn the_readme_lists_every_variable_with_its_default_and_meaning() {
         let row = format!("| `{}` | {default}| {} |", variable.name, variable.meaning);
         assert!(readme.contains(&row), "the README lacks the line\n{row}");
     }
-    let rows = readme.lines().filter(|line| line.starts_with("| `") && line.contains("_") && line.to_uppercase()[..12] == line[..12]);
-    assert_eq!(rows.count(), VARIABLES.len(), "the README has no other variable");
+    let section = readme.split("## Configuration").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    assert_eq!(rows.count(), VARIABLES.len(), "the README lists no other variable");
     for preset in preset::defaults() {
         assert!(readme.contains(&format!("Shipped with `default = true` is `{}`.", preset.network)));
     }
@@ -188,7 +189,10 @@ const EVENTS: &[(&str, &str)] = &[
 #[tokio::test]
 async fn every_event_file_gets_the_answer_that_its_name_promises() {
     let names: BTreeSet<_> = EVENTS.iter().map(|(name, _)| format!("{name}.json")).collect();
-    let found: BTreeSet<_> = files("events/offerwall", "json").iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    let found: BTreeSet<_> = files("events/offerwall", "json")
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
     assert_eq!(names, found, "each event file has its line in EVENTS");
     let secrets = serde_json::json!({"standard": postback::local::LOCAL_SECRET}).to_string();
     check_with(&[("NETWORK_SECRETS", &secrets)], async |world| {
@@ -202,13 +206,16 @@ async fn every_event_file_gets_the_answer_that_its_name_promises() {
 }
 
 /// Files that touch the world, each in one way. All others are the pure core.
-const EDGE: &[&str] = &["src/aws.rs", "src/config.rs", "src/handler.rs", "src/log.rs", "src/secrets.rs", "src/store.rs"];
+const EDGE: &[&str] =
+    &["src/aws.rs", "src/config.rs", "src/handler.rs", "src/log.rs", "src/secrets.rs", "src/store.rs"];
 
 #[test]
 fn the_core_is_pure() {
     for (path, code) in sources() {
         let edge = EDGE.contains(&path.as_str()) || path.starts_with("src/bin/") || path.starts_with("src/local");
-        for word in ["aws_", "tokio", "std::env", "std::fs", "SystemTime", "Instant", "Timestamp::now", "lambda_", "hyper"] {
+        for word in
+            ["aws_", "tokio", "std::env", "std::fs", "SystemTime", "Instant", "Timestamp::now", "lambda_", "hyper"]
+        {
             assert!(edge || !code.contains(word), "{path} is pure, and names {word}");
         }
     }
@@ -225,7 +232,10 @@ fn only_the_store_knows_items_only_the_config_the_environment_and_no_code_a_netw
             assert!(!named, "{path} names the network {network}");
         }
         for word in ["f32", "f64"] {
-            assert!(local || !code.split(|c: char| !c.is_ascii_alphanumeric()).any(|token| token == word), "{path} has a float");
+            assert!(
+                local || !code.split(|c: char| !c.is_ascii_alphanumeric()).any(|token| token == word),
+                "{path} has a float"
+            );
         }
     }
 }
@@ -235,8 +245,18 @@ fn every_file_says_what_it_is_for_and_none_holds_what_was_left_unfinished() {
     for path in files("src", "rs").into_iter().chain(files("tests", "rs")) {
         let text = std::fs::read_to_string(&path).unwrap();
         let path = path.strip_prefix(root()).unwrap().display().to_string();
-        assert!(text.starts_with("//!") || text.starts_with("#![doc = include_str!"), "{path} does not say what it is for");
-        for words in [["todo", "!("], ["dbg", "!("], ["unimplemented", "!("], ["#[ign", "ore"], ["#[should_", "panic"], ["FIX", "ME"]] {
+        assert!(
+            text.starts_with("//!") || text.starts_with("#![doc = include_str!"),
+            "{path} does not say what it is for"
+        );
+        for words in [
+            ["todo", "!("],
+            ["dbg", "!("],
+            ["unimplemented", "!("],
+            ["#[ign", "ore"],
+            ["#[should_", "panic"],
+            ["FIX", "ME"],
+        ] {
             assert!(!text.contains(&words.concat()), "{path} has {}", words.concat());
         }
     }
@@ -244,7 +264,8 @@ fn every_file_says_what_it_is_for_and_none_holds_what_was_left_unfinished() {
 
 #[test]
 fn the_top_level_holds_nothing_else() {
-    let allowed = ["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "events", "src", "template.yaml", "tests", "target"];
+    let allowed =
+        ["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "events", "src", "template.yaml", "tests", "target"];
     for entry in std::fs::read_dir(root()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(name.starts_with('.') || allowed.contains(&name.as_str()), "{name} does not belong to the top level");

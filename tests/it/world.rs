@@ -42,7 +42,10 @@ pub struct World {
 
 /// The DynamoDB of a world.
 enum Database {
-    Embedded(Embedded),
+    /// Serves as long as this lives.
+    Embedded {
+        _server: Embedded,
+    },
     Given,
 }
 
@@ -80,7 +83,7 @@ impl World {
             Err(_) => {
                 let embedded = Embedded::memory().await.expect("the embedded DynamoDB starts");
                 let address = embedded.address();
-                (Database::Embedded(embedded), address)
+                (Database::Embedded { _server: embedded }, address)
             }
         };
         let proxy = Proxy::start(upstream).await;
@@ -135,7 +138,7 @@ impl World {
 
     /// Whether this is the embedded DynamoDB, which counts capacity as AWS does.
     pub fn is_embedded(&self) -> bool {
-        matches!(self.database, Database::Embedded(_))
+        matches!(self.database, Database::Embedded { .. })
     }
 
     /// Spends coins as an app does, past the postbacks: an entry and the account in one transaction, if the coins are
