@@ -295,7 +295,7 @@ async fn count(valgrind: &Path, contestant: &Contestant, world: &World) -> Instr
 }
 
 async fn callgrind(valgrind: &Path, contestant: &Contestant, world: &World, number: usize) -> f64 {
-    let profile = world.path("callgrind.out").to_owned();
+    let profile = world.path("callgrind.out");
     let mut command = tokio::process::Command::new(valgrind);
     command.args(["--tool=callgrind", "--quiet"]);
     command.arg(format!("--callgrind-out-file={profile}")).arg(&contestant.binary);
