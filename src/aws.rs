@@ -114,3 +114,9 @@ fn retries() -> RetryConfig {
         .with_initial_backoff(Duration::from_millis(40))
         .with_max_backoff(Duration::from_millis(400))
 }
+
+/// An error with all its causes, on one line. Never an error's `Debug`, which holds the reply, and with it a secret.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -105,9 +105,9 @@ impl Config {
         let env = Env { lookup: &lookup, faults: RefCell::default() };
         let config = Config {
             tables: Tables {
-                transactions: env.ours("TRANSACTIONS_TABLE"),
-                accounts: env.ours("ACCOUNTS_TABLE"),
-                cases: env.ours("CASES_TABLE"),
+                transactions: env.parsed("TRANSACTIONS_TABLE", table),
+                accounts: env.parsed("ACCOUNTS_TABLE", table),
+                cases: env.parsed("CASES_TABLE", table),
             },
             networks: networks(&env),
             secrets: secrets(&env),
@@ -191,6 +191,12 @@ fn default(name: &str) -> &'static str {
         .expect("a variable of ours")
 }
 
+/// A table's name, or its ARN.
+fn table(text: &str) -> Result<String, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-:/".contains(&byte));
+    if plain { Ok(text.to_owned()) } else { Err("not the name or the ARN of a table".into()) }
+}
+
 fn networks(env: &Env<'_>) -> Vec<Preset> {
     const NAME: &str = "NETWORKS";
     let Some(names) = env.get(NAME) else { return preset::defaults().collect() };
@@ -225,16 +231,25 @@ fn secrets(env: &Env<'_>) -> SecretsFrom {
 fn aws(env: &Env<'_>) -> Aws {
     let endpoint = |own: &'static str| {
         let (name, url) = [own, "AWS_ENDPOINT_URL"].into_iter().find_map(|name| Some((name, env.get(name)?)))?;
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            env.fault(name, "not an http:// or https:// URL");
+        let read = url.parse::<http::Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+        if read.and_then(|uri| uri.authority().cloned()).is_none_or(|host| host.as_str().contains('@')) {
+            env.fault(name, "not an http:// or https:// URL of a host");
         }
         Some(url)
     };
+    // What goes into a request's headers and host: the SDK would panic, or fail at every call.
+    let checked = |name: &'static str, value: String| {
+        if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+            env.fault(name, "contains a space or a character that is not ASCII");
+        }
+        value
+    };
+    let region = env.get("AWS_REGION").unwrap_or_else(|| env.lambda("AWS_DEFAULT_REGION"));
     Aws {
-        region: env.get("AWS_REGION").unwrap_or_else(|| env.lambda("AWS_DEFAULT_REGION")),
-        access_key_id: env.lambda("AWS_ACCESS_KEY_ID"),
+        region: checked("AWS_REGION", region),
+        access_key_id: checked("AWS_ACCESS_KEY_ID", env.lambda("AWS_ACCESS_KEY_ID")),
         secret_access_key: env.lambda("AWS_SECRET_ACCESS_KEY").into(),
-        session_token: env.get("AWS_SESSION_TOKEN").map(Into::into),
+        session_token: env.get("AWS_SESSION_TOKEN").map(|token| checked("AWS_SESSION_TOKEN", token).into()),
         dynamodb_endpoint: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
         secrets_manager_endpoint: endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
         extra_roots: extra_roots(env),
@@ -246,10 +261,12 @@ fn extra_roots(env: &Env<'_>) -> Option<String> {
     const NAME: &str = "AWS_CA_BUNDLE";
     let path = env.get(NAME)?;
     let text = std::fs::read_to_string(&path).map_err(|error| env.fault(NAME, format_args!("{path}: {error}"))).ok()?;
-    let readable = CertificateDer::pem_slice_iter(text.as_bytes())
-        .all(|certificate| certificate.is_ok_and(|certificate| webpki::anchor_from_trusted_cert(&certificate).is_ok()));
-    if !readable {
-        env.fault(NAME, format_args!("{path}: not every certificate in it reads"));
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    let readable = |certificate: &Result<CertificateDer<'_>, _>| {
+        certificate.as_ref().is_ok_and(|certificate| webpki::anchor_from_trusted_cert(certificate).is_ok())
+    };
+    if certificates.is_empty() || !certificates.iter().all(readable) {
+        env.fault(NAME, format_args!("{path}: holds no certificate, or one that does not read"));
         return None;
     }
     Some(text)
@@ -311,6 +328,28 @@ mod tests {
             ]
         );
         assert!(!faults.to_string().contains("hunter"), "{faults}");
+    }
+
+    #[test]
+    fn what_would_make_the_sdk_panic_or_fail_at_every_call_is_a_fault() {
+        let dir = tempfile::tempdir().unwrap();
+        let not_pem = dir.path().join("not.pem");
+        std::fs::write(&not_pem, "hunter2").unwrap();
+        for (variable, value) in [
+            ("AWS_ACCESS_KEY_ID", "hunter\n2"),
+            ("AWS_SESSION_TOKEN", "hunter\u{1}2"),
+            ("AWS_REGION", "eu west"),
+            ("ACCOUNTS_TABLE", "my accounts"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", "http://"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", "http://["),
+            ("AWS_ENDPOINT_URL_DYNAMODB", "http://me:hunter2@127.0.0.1"),
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", "ftp://127.0.0.1"),
+            ("AWS_CA_BUNDLE", not_pem.to_str().unwrap()),
+        ] {
+            let faults = read(&[(variable, value)]).unwrap_err();
+            assert_eq!(faults.0.iter().map(|fault| fault.variable).collect::<Vec<_>>(), [variable], "{value}");
+            assert!(!faults.to_string().contains("hunter"), "{faults}");
+        }
     }
 
     #[test]

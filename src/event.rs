@@ -26,10 +26,16 @@ pub struct Answer {
     pub body: Cow<'static, str>,
 }
 
-/// An event that is not a request to a function URL.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a function URL event of payload version 2.0: {0}")]
-pub struct NotARequest(String);
+/// An event that is not a request to a function URL. Shows nothing of what is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a function URL event of payload version 2.0: rawPath, rawQueryString, requestContext.http.method or \
+     requestContext.http.sourceIp is missing or no text (line {line}, column {column})"
+)]
+pub struct NotARequest {
+    line: usize,
+    column: usize,
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,9 +71,10 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`NotARequest`] says what is missing or unreadable in the event.
+    /// [`NotARequest`] says where the event stops being one.
     pub fn read(event: &str) -> Result<Request, NotARequest> {
-        let event: Event<'_> = serde_json::from_str(event).map_err(|error| NotARequest(error.to_string()))?;
+        let event: Event<'_> =
+            serde_json::from_str(event).map_err(|error| NotARequest { line: error.line(), column: error.column() })?;
         Ok(Request {
             method: event.request_context.http.method.into_owned(),
             path: event.raw_path.into_owned(),
@@ -97,6 +104,8 @@ impl Serialize for Answer {
             headers: Headers,
             body: &'a str,
             is_base64_encoded: bool,
+            /// None, but tools that stand in for a function URL look for them.
+            cookies: [&'a str; 0],
         }
         #[derive(Serialize)]
         struct Headers {
@@ -104,7 +113,8 @@ impl Serialize for Answer {
             content_type: &'static str,
         }
         let headers = Headers { content_type: Answer::CONTENT_TYPE };
-        Response { status_code: self.status, headers, body: &self.body, is_base64_encoded: false }.serialize(serializer)
+        let (status_code, is_base64_encoded) = (self.status, false);
+        Response { status_code, headers, body: &self.body, is_base64_encoded, cookies: [] }.serialize(serializer)
     }
 }
 
@@ -124,14 +134,22 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_another_kind_is_refused_with_what_is_missing() {
-        let why = |event: &str| Request::read(event).unwrap_err().to_string();
-        assert!(why("{}").contains("missing field `rawPath`"));
-        assert!(why(r#"{"Records": []}"#).contains("missing field `rawPath`"));
-        assert!(why(r#"{"rawPath": "/", "requestContext": {}}"#).contains("missing field `http`"));
-        assert!(why(r#"{"rawPath": 7}"#).contains("invalid type"));
-        for event in ["", "null", "[]", "7", "\"\\ud800\"", "{\"rawPath\": \"\\ud800\"}"] {
-            Request::read(event).unwrap_err();
+    fn an_event_of_another_kind_is_refused_and_shows_nothing_of_itself() {
+        for event in [
+            "",
+            "null",
+            "[]",
+            "7",
+            "{}",
+            "\"hunter2\"",
+            r#"{"Records": ["hunter2"]}"#,
+            r#"{"rawPath": "hunter2", "requestContext": {}}"#,
+            r#"{"rawPath": {"hunter2": 7}}"#,
+            r#"{"rawPath": "\ud800"}"#,
+        ] {
+            let why = Request::read(event).unwrap_err().to_string();
+            assert!(why.starts_with("not a function URL event of payload version 2.0: rawPath, "), "{why}");
+            assert!(!why.contains("hunter2"), "{why}");
         }
     }
 
@@ -139,7 +157,10 @@ mod tests {
     fn an_answer_is_what_a_function_url_takes() {
         let response = serde_json::to_value(Answer::new(200, "ok")).unwrap();
         let headers = json!({"content-type": "text/plain; charset=utf-8"});
-        assert_eq!(response, json!({"statusCode": 200, "headers": headers, "body": "ok", "isBase64Encoded": false}));
+        assert_eq!(
+            response,
+            json!({"statusCode": 200, "headers": headers, "body": "ok", "isBase64Encoded": false, "cookies": []})
+        );
     }
 
     /// Any JSON, biased toward the shape of an event.

@@ -64,11 +64,11 @@ pub struct Entry {
     pub offer: Offer,
 }
 
-/// Where an entry came from: enough to find the request in a network's own log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where an entry came from: enough to find the request in a network's own log. Empty where no request was there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The preset that the request was read by.
-    pub preset: Network,
+    pub preset: Option<Network>,
     /// The amount exactly as it was sent.
     pub amount_received: String,
     pub source_ip: String,
@@ -248,7 +248,7 @@ mod tests {
             void: false,
             user_received: None,
             evidence: Evidence {
-                preset: Network::new("net").unwrap(),
+                preset: Network::new("net").ok(),
                 amount_received: amount.into(),
                 source_ip: "192.0.2.1".into(),
                 fingerprint: "00".into(),

@@ -1,12 +1,20 @@
 //! Structured logs on standard output: one JSON object a line, which CloudWatch Logs Insights reads field by field.
 //!
-//! Never holds a secret, a whole query or a signature; what is logged is chosen where it is logged.
+//! Never holds a secret, a whole query or a signature: what is logged is chosen where it is logged, and what libraries say
+//! below a warning is left out, since a runtime may log the events that it hands over.
 
 use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging at `level`. Only the first call of a process counts.
+/// Starts logging at `level`, and at no more than warnings for everything that is not of this package. Only the first call
+/// of a process counts.
 pub fn start(level: Level) {
-    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_max_level(level).with_target(false);
+    let ours = [env!("CARGO_PKG_NAME"), "offerwall"];
+    let filter = Targets::new().with_default(level.min(Level::WARN)).with_targets(ours.map(|target| (target, level)));
+    let format = tracing_subscriber::fmt::layer().json().flatten_event(true).with_target(false);
+    let format = format.with_current_span(false).with_span_list(false);
     // A process that logs already, such as a test, keeps its way of logging.
-    let _ = subscriber.with_current_span(false).with_span_list(false).try_init();
+    let _ = tracing_subscriber::registry().with(filter).with(format).try_init();
 }

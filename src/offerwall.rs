@@ -182,7 +182,7 @@ pub fn read(preset: &Preset, secrets: &[SecretString], coins: &Coins, request: &
         return Err(Rejection::Parameters(query.faults));
     };
     let evidence = Evidence {
-        preset: preset.network.clone(),
+        preset: Some(preset.network.clone()),
         amount_received,
         source_ip: cut(request.source_ip.clone(), SOURCE_IP_MAX),
         fingerprint: hex::encode(&Sha256::digest(&request.query)[..16]),

@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aws_sdk_secretsmanager::error::{ProvideErrorMetadata, SdkError};
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::aws::chain;
 use crate::id::Network;
 
 /// At most one reading of Secrets Manager in this time, however many forged requests come.
@@ -167,10 +169,24 @@ impl Vault {
     async fn read(&self) -> Result<Secrets, VaultError> {
         let unreadable = |problem: String| VaultError::Unreadable { arn: self.arn.clone(), problem };
         let output = self.client.get_secret_value().secret_id(&self.arn).send().await;
-        let output = output
-            .map_err(|error| unreadable(aws_sdk_secretsmanager::error::DisplayErrorContext(&error).to_string()))?;
+        let output = output.map_err(|error| unreadable(problem(&error)))?;
         let text = output.secret_string().ok_or_else(|| unreadable("it is binary, not text".into()))?;
         Secrets::read(text).map_err(|source| VaultError::Malformed { arn: self.arn.clone(), source })
+    }
+}
+
+/// What Secrets Manager said, or what happened on the way to it; never a part of its reply.
+fn problem<E, R>(error: &SdkError<E, R>) -> String
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: std::fmt::Debug,
+{
+    match error.as_service_error().map(ProvideErrorMetadata::meta) {
+        Some(meta) => match meta.code() {
+            Some(code) => format!("{code}: {}", meta.message().unwrap_or("no message")),
+            None => "its reply does not read".to_owned(),
+        },
+        None => chain(error),
     }
 }
 

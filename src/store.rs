@@ -17,6 +17,7 @@ use aws_sdk_dynamodb::types::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::aws::chain;
 use crate::id::{Currency, Network, TransId, UserId};
 use crate::ledger::{Case, Entry, Evidence, Guard, Offer, Outcome, Posting, Refusal, Status, judge};
 use crate::money::Amount;
@@ -131,12 +132,6 @@ impl Asking<'_> {
     }
 }
 
-/// An error with all its causes, on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
 impl Store {
     /// The ledger in these tables.
     pub fn new(client: Client, tables: Tables) -> Store {
@@ -198,7 +193,10 @@ impl Store {
         let asking = Asking { step: Step::ReadConversation, subject: trans_id.as_str(), deadline };
         let request = self.conversation_query(trans_id.as_str()).consistent_read(true).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
-        output.items().iter().map(|item| entry_from(item).map_err(|problem| asking.failed(problem))).collect()
+        // An entry of another status is another contract's, or the app's own: it is no part of this conversation.
+        let ours =
+            output.items().iter().filter(|item| Attributes(item).optional("status").and_then(Status::stored).is_some());
+        ours.map(|item| entry_from(item).map_err(|problem| asking.failed(problem))).collect()
     }
 
     /// The available balance of a user; zero where there is no account.
@@ -415,13 +413,13 @@ fn entry_item(entry: &Entry) -> Item {
         ("amount", number(entry.amount)),
         ("received_at", string(time(entry.received_at))),
         ("day", string(day_shard(entry))),
-        ("preset", string(entry.evidence.preset.as_str())),
-        ("amount_received", string(&entry.evidence.amount_received)),
-        ("fingerprint", string(&entry.evidence.fingerprint)),
     ];
-    let source_ip = Some(&entry.evidence.source_ip).filter(|ip| !ip.is_empty());
+    let known = |text: &String| Some(string(text)).filter(|_| !text.is_empty());
     let optional = [
-        ("source_ip", source_ip.map(string)),
+        ("preset", entry.evidence.preset.as_ref().map(|preset| string(preset.as_str()))),
+        ("amount_received", known(&entry.evidence.amount_received)),
+        ("fingerprint", known(&entry.evidence.fingerprint)),
+        ("source_ip", known(&entry.evidence.source_ip)),
         ("user_received", entry.user_received.as_ref().map(|user| string(user.as_str()))),
         ("void", entry.void.then_some(AttributeValue::Bool(true))),
         ("offer_id", entry.offer.offer_id.as_ref().map(string)),
@@ -451,6 +449,8 @@ fn case_item(case: &Case) -> Item {
 }
 
 /// Reads a stored entry, or says which attribute does not read.
+///
+/// Only what a judgement needs must be there: a person may have put the entry by hand, without the evidence of a request.
 fn entry_from(item: &Item) -> Result<Entry, String> {
     let attributes = Attributes(item);
     let owned = |name| attributes.optional(name).map(String::from);
@@ -460,14 +460,14 @@ fn entry_from(item: &Item) -> Result<Entry, String> {
         user: attributes.required("user_id", |text| UserId::new(text).ok())?,
         currency: attributes.required("currency", |text| Currency::new(text).ok())?,
         amount: attributes.amount("amount")?,
-        received_at: attributes.required("received_at", |text| text.parse().ok())?,
+        received_at: attributes.optional("received_at").and_then(|text| text.parse().ok()).unwrap_or_default(),
         void: matches!(item.get("void"), Some(AttributeValue::Bool(true))),
         user_received: attributes.optional("user_received").and_then(|text| UserId::new(text).ok()),
         evidence: Evidence {
-            preset: attributes.required("preset", |text| Network::new(text).ok())?,
-            amount_received: attributes.required("amount_received", |text| Some(text.to_owned()))?,
+            preset: attributes.optional("preset").and_then(|text| Network::new(text).ok()),
+            amount_received: owned("amount_received").unwrap_or_default(),
             source_ip: owned("source_ip").unwrap_or_default(),
-            fingerprint: attributes.required("fingerprint", |text| Some(text.to_owned()))?,
+            fingerprint: owned("fingerprint").unwrap_or_default(),
         },
         offer: Offer {
             offer_id: owned("offer_id"),
@@ -518,7 +518,7 @@ mod tests {
             void: false,
             user_received: Some(UserId::new("v").unwrap()),
             evidence: Evidence {
-                preset: Network::new("net").unwrap(),
+                preset: Network::new("net").ok(),
                 amount_received: "10.00".into(),
                 source_ip: "2001:db8::1".into(),
                 fingerprint: "ab".into(),
@@ -542,7 +542,7 @@ mod tests {
         let mut entry = posting().entry;
         assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
         entry = Entry { void: true, user_received: None, offer: Offer::default(), ..entry };
-        entry.evidence.source_ip.clear();
+        entry.evidence = Evidence::default();
         assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
     }
 

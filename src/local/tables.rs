@@ -12,7 +12,8 @@ use aws_sdk_dynamodb::operation::create_table::builders::CreateTableFluentBuilde
 use aws_sdk_dynamodb::types::{AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, Projection};
 use serde::Deserialize;
 
-use crate::store::{Tables, chain};
+use crate::aws::chain;
+use crate::store::Tables;
 
 const TEMPLATE: &str = include_str!("../../template.yaml");
 

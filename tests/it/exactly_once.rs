@@ -284,6 +284,7 @@ async fn a_reversal_without_its_credit_is_recorded_and_the_late_credit_moves_not
         let rows: Vec<_> =
             world.entries().await.iter().map(|row| (row["status"].clone(), row["amount"].clone())).collect();
         assert_eq!(rows, [("credit".into(), "0".into()), ("reversal".into(), "0".into())]);
+        assert!(world.entries().await[0].contains_key("void") && !world.entries().await[0].contains_key("payout_usd"));
 
         assert_eq!(told(world, "c1", "1", "42", "5").await, "200 ok");
         assert_eq!(told(world, "c1", "1", "42", "5").await, "200 ok (duplicate)");
@@ -327,6 +328,21 @@ async fn a_credit_of_nothing_is_recorded_and_can_be_reversed_and_touches_no_acco
         assert_eq!(world.entries().await.len(), 8);
         assert!(world.balances().await.is_empty());
         assert!(world.cases().await.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_entry_that_a_person_put_by_hand_stops_no_postback() {
+    check(async |world| {
+        told(world, "c1", "1", "42", "5").await;
+        world.put_by_hand("standard/c1", "correction", "42").await;
+        assert_eq!(told(world, "c1", "2", "42", "5").await, "200 ok");
+        world.put_by_hand("standard/c2", "credit", "42").await;
+        assert_eq!(told(world, "c2", "1", "42", "0").await, "200 ok (duplicate)");
+        assert_eq!(told(world, "c2", "1", "42", "7").await, "200 ok (duplicate)");
+        assert_eq!(world.case_ids().await, ["conflict/standard/c2/credit"]);
+        assert_eq!(world.balance("42").await, "0");
     })
     .await;
 }

@@ -22,6 +22,8 @@ const ARN: &str = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:postback
 #[derive(Clone, Default)]
 struct Vault {
     secret: Arc<Mutex<Option<Value>>>,
+    /// A reply that is none of Secrets Manager's.
+    broken: Arc<Mutex<Option<String>>>,
     asked: Arc<AtomicUsize>,
 }
 
@@ -40,10 +42,14 @@ impl Vault {
         let answer = async move |Json(request): Json<Value>| {
             assert_eq!(request, json!({"SecretId": ARN}));
             vault.asked.fetch_add(1, Ordering::SeqCst);
-            match &*vault.secret.lock().unwrap() {
+            if let Some(broken) = &*vault.broken.lock().unwrap() {
+                return (StatusCode::OK, broken.clone());
+            }
+            let (status, Json(reply)) = match &*vault.secret.lock().unwrap() {
                 Some(secret) => (StatusCode::OK, Json(json!({"ARN": ARN, "SecretString": secret.to_string()}))),
                 None => (StatusCode::BAD_REQUEST, Json(json!({"__type": "AccessDeniedException", "message": "no"}))),
-            }
+            };
+            (status, reply.to_string())
         };
         let json = axum::middleware::map_request(async |mut request: axum::extract::Request| {
             request.headers_mut().insert("content-type", "application/json".parse().unwrap());
@@ -152,6 +158,23 @@ async fn a_function_whose_secrets_cannot_be_read_does_not_start_and_says_why() {
             error,
             format!("the secret {ARN}: the value of `standard` is neither a secret nor a list of secrets")
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reply_of_secrets_manager_that_does_not_read_is_told_without_what_is_in_it() {
+    check(async |world| {
+        for broken in [
+            r#"{"SecretString": "{\"standard\": \"hunter2\"}""#,
+            r#"{"SecretString": {"standard": "hunter2"}}"#,
+            r#"{"SecretString": "{\"standard\": \"hunter2\"}", "CreatedDate": "yesterday"}"#,
+        ] {
+            let vault = Vault::default();
+            *vault.broken.lock().unwrap() = Some(broken.to_owned());
+            let error = deployed(world, &vault).await.unwrap_err();
+            assert_eq!(error, format!("reading the secret {ARN}: its reply does not read"));
+        }
     })
     .await;
 }

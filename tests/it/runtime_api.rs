@@ -321,7 +321,7 @@ impl Bootstrap {
             .env("AWS_REGION", "eu-west-1")
             .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
             .env("AWS_SECRET_ACCESS_KEY", "a dummy secret key")
-            .env("AWS_SESSION_TOKEN", "a dummy session token")
+            .env("AWS_SESSION_TOKEN", "a-dummy-session-token")
             .envs(variables)
             .stdin(std::process::Stdio::null())
             .stdout(output.try_clone().expect("the log opens once more"))
