@@ -20,8 +20,8 @@ use secrecy::{ExposeSecret, SecretString};
 /// The roots that AWS endpoints chain to.
 const ROOTS: &str = include_str!("roots.pem");
 
-/// The longest that one attempt may take: a stalled connection is given up while there is still time for another.
-const ATTEMPT_MAX: Duration = Duration::from_secs(1);
+/// How many attempts that stall fit into a time budget: one that does is given up while there is still time for another.
+const STALLS: u32 = 3;
 
 /// The longest that opening a connection may take.
 const CONNECT_MAX: Duration = Duration::from_millis(700);
@@ -99,9 +99,10 @@ impl Aws {
 
 /// The SDK sets no such limits itself.
 fn timeouts(budget: Duration) -> TimeoutConfig {
+    let attempt = budget / STALLS;
     TimeoutConfig::builder()
-        .connect_timeout(CONNECT_MAX.min(budget))
-        .operation_attempt_timeout(ATTEMPT_MAX.min(budget))
+        .connect_timeout(CONNECT_MAX.min(attempt))
+        .operation_attempt_timeout(attempt)
         .operation_timeout(budget)
         .build()
 }

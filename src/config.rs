@@ -152,8 +152,12 @@ struct Env<'a> {
 }
 
 impl Env<'_> {
-    fn get(&self, name: &str) -> Option<String> {
-        (self.lookup)(name).filter(|value| !value.is_empty())
+    fn get(&self, name: &'static str) -> Option<String> {
+        let value = (self.lookup)(name).filter(|value| !value.is_empty())?;
+        if value.contains(char::REPLACEMENT_CHARACTER) {
+            self.fault(name, "not UTF-8");
+        }
+        Some(value)
     }
 
     /// One of [`VARIABLES`], or its default.
@@ -218,7 +222,8 @@ fn secrets(env: &Env<'_>) -> SecretsFrom {
     const NAME: &str = "NETWORK_SECRETS";
     match (env.get(NAME), env.get("NETWORK_SECRETS_ARN")) {
         (Some(_), Some(_)) => env.fault(NAME, "set together with NETWORK_SECRETS_ARN; set one of them"),
-        (None, Some(arn)) => return SecretsFrom::SecretsManager { arn },
+        (None, Some(arn)) if arn.starts_with("arn:") => return SecretsFrom::SecretsManager { arn },
+        (None, Some(_)) => env.fault("NETWORK_SECRETS_ARN", "not an ARN, which begins with `arn:`"),
         (None, None) => {}
         (Some(text), None) => match Secrets::read(&text) {
             Ok(secrets) => return SecretsFrom::Environment(secrets),
@@ -244,7 +249,8 @@ fn aws(env: &Env<'_>) -> Aws {
         }
         value
     };
-    let region = env.get("AWS_REGION").unwrap_or_else(|| env.lambda("AWS_DEFAULT_REGION"));
+    let region = env.get("AWS_DEFAULT_REGION").filter(|_| env.get("AWS_REGION").is_none());
+    let region = region.unwrap_or_else(|| env.lambda("AWS_REGION"));
     Aws {
         region: checked("AWS_REGION", region),
         access_key_id: checked("AWS_ACCESS_KEY_ID", env.lambda("AWS_ACCESS_KEY_ID")),
@@ -339,6 +345,8 @@ mod tests {
             ("AWS_ACCESS_KEY_ID", "hunter\n2"),
             ("AWS_SESSION_TOKEN", "hunter\u{1}2"),
             ("AWS_REGION", "eu west"),
+            ("NETWORK_SECRETS_ARN", "{\"a\": \"hunter2\"}"),
+            ("AWS_SECRET_ACCESS_KEY", "hunter\u{fffd}"),
             ("ACCOUNTS_TABLE", "my accounts"),
             ("AWS_ENDPOINT_URL_DYNAMODB", "http://"),
             ("AWS_ENDPOINT_URL_DYNAMODB", "http://["),

@@ -13,10 +13,13 @@ use tracing::{error, info, warn};
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::id::Network;
-use crate::ledger;
+use crate::ledger::{self, Case, Outcome};
 use crate::offerwall::{self, Claim, Happened, Rejection};
 use crate::secrets::{Keyring, Refreshed, Secrets, Vault, VaultError};
 use crate::store::{Opened, Store, StoreError};
+
+/// The longest that reading the secrets may take; in a call, its deadline comes first.
+const SECRETS_BUDGET: Duration = Duration::from_secs(4);
 
 /// Everything that a call needs, made once at the start.
 #[derive(Debug)]
@@ -36,6 +39,19 @@ pub struct Handled {
     pub claim: Option<Claim>,
     /// A word for what happened, the same in logs and on a terminal.
     pub outcome: &'static str,
+    /// The ids of the cases that the call opened.
+    pub cases: Vec<String>,
+}
+
+impl Handled {
+    /// A call that leads to no contract.
+    pub fn not_a_request(status: u16, why: String) -> Handled {
+        Handled::new(Answer::new(status, why), "not_a_request")
+    }
+
+    fn new(answer: Answer, outcome: &'static str) -> Handled {
+        Handled { answer, network: None, claim: None, outcome, cases: Vec::new() }
+    }
 }
 
 impl App {
@@ -49,13 +65,17 @@ impl App {
         let keyring = match &config.secrets {
             SecretsFrom::Environment(secrets) => Keyring::fixed(secrets.clone()),
             SecretsFrom::SecretsManager { arn } => {
-                let client = config.aws.secrets_manager(config.time_budget);
+                let client = config.aws.secrets_manager(SECRETS_BUDGET);
                 Keyring::open(Vault { client, arn: arn.clone() }).await?
             }
         };
         let secrets = keyring.secrets();
         for preset in config.networks.iter().filter(|preset| secrets.of(&preset.network).is_empty()) {
             warn!(network = %preset.network, "no secret is configured: every postback of this network is refused");
+        }
+        let enabled = |name: &str| config.networks.iter().any(|preset| preset.network.as_str() == name);
+        for name in secrets.networks().filter(|name| !enabled(name)) {
+            warn!(network = name, "a secret is configured for a network that is not enabled");
         }
         Ok(App { config, store, keyring })
     }
@@ -81,8 +101,7 @@ impl App {
             Ok(request) => self.offerwall(&request, deadline).await,
             Err(error) => {
                 warn!(error = %error, "an event that is not a request");
-                let answer = Answer::new(400, error.to_string());
-                Handled { answer, network: None, claim: None, outcome: "not_a_request" }
+                Handled::not_a_request(400, error.to_string())
             }
         };
         let claim = handled.claim.as_ref();
@@ -91,6 +110,7 @@ impl App {
             trans_id = claim.map(|claim| claim.trans_id.as_str()),
             class = claim.map(|claim| claim.status.as_str()),
             outcome = handled.outcome,
+            cases = (!handled.cases.is_empty()).then(|| handled.cases.join(" ")),
             status = handled.answer.status,
             duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             "postback"
@@ -101,18 +121,17 @@ impl App {
     async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
         let Some(preset) = offerwall::preset_at(&self.config.networks, &request.path) else {
             let rejection = Rejection::UnknownNetwork;
-            let answer = offerwall::refuse(&rejection);
-            return Handled { answer, network: None, claim: None, outcome: rejection.as_str() };
+            return Handled::new(offerwall::refuse(&rejection), rejection.as_str());
         };
         let handled =
-            |answer, claim, outcome| Handled { answer, network: Some(preset.network.clone()), claim, outcome };
+            |answer, outcome| Handled { network: Some(preset.network.clone()), ..Handled::new(answer, outcome) };
         let read =
             |secrets: &Secrets| offerwall::read(preset, secrets.of(&preset.network), &self.config.coins, request);
         let claim = match read(&self.keyring.secrets()) {
             Err(Rejection::BadSignature) => match self.newer_secrets(deadline).await {
                 Ok(Some(secrets)) => read(&secrets),
                 Ok(None) => Err(Rejection::BadSignature),
-                Err(Unverifiable) => return handled(offerwall::try_again(), None, "unverifiable"),
+                Err(Unverifiable) => return handled(offerwall::try_again(), "unverifiable"),
             },
             read => read,
         };
@@ -127,14 +146,17 @@ impl App {
                         "a verified postback does not read"
                     );
                 }
-                return handled(offerwall::refuse(&rejection), None, rejection.as_str());
+                return handled(offerwall::refuse(&rejection), rejection.as_str());
             }
         };
         match self.settle(&claim, deadline).await {
-            Ok(happened) => handled(offerwall::answer(preset, happened), Some(claim), happened.as_str()),
+            Ok((happened, cases)) => {
+                let handled = handled(offerwall::answer(preset, happened), happened.as_str());
+                Handled { claim: Some(claim), cases, ..handled }
+            }
             Err(problem) => {
                 error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
-                handled(offerwall::try_again(), Some(claim), "unavailable")
+                Handled { claim: Some(claim), ..handled(offerwall::try_again(), "unavailable") }
             }
         }
     }
@@ -154,8 +176,9 @@ impl App {
         }
     }
 
-    /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for.
-    async fn settle(&self, claim: &Claim, deadline: Instant) -> Result<Happened, StoreError> {
+    /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for. Gives the ids of
+    /// all cases that were opened.
+    async fn settle(&self, claim: &Claim, deadline: Instant) -> Result<(Happened, Vec<String>), StoreError> {
         loop {
             let conversation = match offerwall::needs_conversation(claim) {
                 true => self.store.conversation(&claim.trans_id, deadline).await?,
@@ -166,19 +189,50 @@ impl App {
                     Some(outcome) => outcome,
                     None => self.store.post(&posting, deadline).await?,
                 };
+                let posted = matches!(outcome, Outcome::Posted);
                 let Some((happened, case)) = offerwall::conclude(&posting, meaning, outcome) else {
                     continue;
                 };
-                let Some(case) = case else { return Ok(happened) };
+                let mut cases: Vec<String> = posting.cases.iter().filter(|_| posted).map(Case::id).collect();
+                let Some(case) = case else { return Ok((happened, cases)) };
                 return Ok(match (happened, self.store.open(&case, deadline).await?) {
                     // The case shows that this late credit was answered before.
-                    (Happened::LateCredit, Opened::Known) => Happened::Duplicate,
-                    (happened, Opened::New | Opened::Known) => happened,
+                    (Happened::LateCredit, Opened::Known) => (Happened::Duplicate, cases),
+                    (happened, Opened::Known) => (happened, cases),
+                    (happened, Opened::New) => {
+                        cases.push(case.id());
+                        (happened, cases)
+                    }
                 });
             }
         }
     }
 }
 
+/// How long an invocation may still take at `now`, given its deadline, both in time since 1970, less what the answer's way
+/// back needs. A deadline that has passed is none: Lambda would have ended this process, and tools that stand in for it send
+/// such.
+pub fn patience(deadline: Duration, now: Duration) -> Duration {
+    const WAY_BACK: Duration = Duration::from_millis(200);
+    match deadline.checked_sub(now) {
+        Some(left) if !left.is_zero() => left.saturating_sub(WAY_BACK),
+        _ => Duration::MAX,
+    }
+}
+
 /// No known secret verifies a request, and whether a newer one would cannot be told now.
 struct Unverifiable;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invocation_answers_before_its_deadline_and_a_past_one_is_none() {
+        let of = |deadline, now| patience(Duration::from_millis(deadline), Duration::from_millis(now));
+        assert_eq!(of(11_000, 10_000), Duration::from_millis(800));
+        assert_eq!(of(10_150, 10_000), Duration::ZERO);
+        assert_eq!(of(10_000, 10_000), Duration::MAX);
+        assert_eq!(of(600_000, 1_796_000_000_000), Duration::MAX);
+    }
+}

@@ -94,6 +94,14 @@ id! {
     }
 }
 
+impl UserId {
+    /// Reads a stored user, also one of those that only we may name. `None` when it is not one.
+    pub fn stored(value: &str) -> Option<UserId> {
+        let value = text(value, 128).ok()?;
+        Some(UserId(value))
+    }
+}
+
 impl TransId {
     /// Most bytes of an id that a network chose.
     pub const RECEIVED_MAX: usize = 128;

@@ -15,7 +15,7 @@ use crate::money::Amount;
 pub const OFFER_ID_MAX: usize = 48;
 
 /// Most bytes of an offer's name kept in an entry; what is longer is cut.
-pub const OFFER_NAME_MAX: usize = 80;
+pub const OFFER_NAME_MAX: usize = 64;
 
 /// Most characters kept of a source address: the longest text of an IPv6 address.
 pub const SOURCE_IP_MAX: usize = 45;
@@ -48,6 +48,7 @@ impl Status {
 /// change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
+    /// The conversation that it belongs to.
     pub trans_id: TransId,
     pub status: Status,
     /// Whose balance changed.
@@ -55,6 +56,7 @@ pub struct Entry {
     pub currency: Currency,
     /// The signed change of that balance.
     pub amount: Amount,
+    /// When its posting was planned.
     pub received_at: Timestamp,
     /// A placeholder where a credit would be: its reversal came first, and the late credit must move nothing.
     pub void: bool,
@@ -104,18 +106,22 @@ impl Entry {
 pub struct Posting {
     /// The entry that decides whether this is new.
     pub entry: Entry,
-    /// Another entry of the same conversation that must not exist either.
+    /// Another entry of the same conversation that must not exist either. It moves nothing.
     pub companion: Option<Entry>,
     /// What the balance must be before [`Posting::entry`] changes it.
     pub guard: Guard,
+    /// What it opens; each id is new when the entry is.
     pub cases: Vec<Case>,
 }
 
 /// A condition on the available balance of the entry's account, before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
+    /// Any balance will do.
     None,
+    /// This much must be there.
     AtLeast(Amount),
+    /// Less than this must be there; an account that does not exist has nothing.
     Below(Amount),
 }
 
@@ -167,7 +173,8 @@ pub enum Refusal {
 /// entry's identity.
 pub fn judge(stored: Entry, new: &Entry) -> Outcome {
     debug_assert!(stored.same_key(new));
-    let same_amount = stored.amount == new.amount || stored.evidence.amount_received == new.evidence.amount_received;
+    let (known, sent) = (&stored.evidence.amount_received, &new.evidence.amount_received);
+    let same_amount = stored.amount == new.amount || (known == sent && !sent.is_empty());
     if stored.void {
         Outcome::Replayed(stored)
     } else if stored.user_claimed() != new.user_claimed() {
@@ -192,9 +199,10 @@ pub struct Case {
     pub kind: CaseKind,
     pub trans_id: TransId,
     pub status: Status,
+    /// Whose account the entry in question is on.
     pub user: UserId,
     pub currency: Currency,
-    /// The coins that are in question.
+    /// The change of the balance that is in question; zero where nobody can say.
     pub amount: Amount,
     /// What happened, as a sentence for whoever opens the case.
     pub detail: String,
@@ -204,8 +212,8 @@ pub struct Case {
 /// Why a case was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseKind {
-    /// A known key came with another user, currency or amount.
-    Conflict,
+    /// A known key came with another user, currency or amount: the first of these that differs.
+    Conflict(Field),
     /// A credit came after its reversal and moved nothing.
     LateCredit,
     /// A reversal took coins that were already spent: the balance is below zero.
@@ -218,7 +226,7 @@ impl CaseKind {
     /// The kind as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
-            CaseKind::Conflict => "conflict",
+            CaseKind::Conflict(_) => "conflict",
             CaseKind::LateCredit => "late_credit",
             CaseKind::Overdrawn => "overdrawn",
             CaseKind::ReversalWithoutCredit => "reversal_without_credit",
@@ -229,7 +237,11 @@ impl CaseKind {
 impl Case {
     /// The key of the case, made of what it is about, so that a fact that repeats opens it once.
     pub fn id(&self) -> String {
-        format!("{}/{}/{}", self.kind.as_str(), self.trans_id, self.status.as_str())
+        let id = format!("{}/{}/{}", self.kind.as_str(), self.trans_id, self.status.as_str());
+        match self.kind {
+            CaseKind::Conflict(field) => format!("{id}/{field}"),
+            CaseKind::LateCredit | CaseKind::Overdrawn | CaseKind::ReversalWithoutCredit => id,
+        }
     }
 }
 
@@ -316,6 +328,16 @@ mod tests {
             }),
             None
         );
+    }
+
+    #[test]
+    fn two_amounts_without_the_evidence_of_a_request_are_not_the_same_for_it() {
+        let changed = differs(|stored, new| {
+            new.amount = Amount::stored("11").unwrap();
+            stored.evidence = Evidence::default();
+            new.evidence = Evidence::default();
+        });
+        assert_eq!(changed, Some(Field::Amount));
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub const RECEIVED_LENGTH_MAX: usize = 64;
 mod encapsulate {
     use rust_decimal::Decimal;
 
-    /// A signed, exact number of coins, below 10^27 on either side of zero.
+    /// A signed, exact number of coins with at most eight decimals, below 10^20 on either side of zero: what a decimal of 28
+    /// digits holds without rounding, also as a sum.
     ///
     /// Kept in its shortest form, so that equal amounts print alike: `10.50` is `10.5`.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,11 +30,12 @@ mod encapsulate {
         /// No coins.
         pub const ZERO: Amount = Amount(Decimal::ZERO);
 
-        /// Takes a decimal in range; `None` when it is 10^27 or more on either side of zero.
+        /// Takes a decimal in range; `None` when it is 10^20 or more on either side of zero, or has more decimals.
         pub(super) fn new(value: Decimal) -> Option<Amount> {
-            /// 10^27 in three words.
-            const LIMIT: Decimal = Decimal::from_parts(0xE800_0000, 0x9FD0_803C, 0x033B_2E3C, false, 0);
-            (value.abs() < LIMIT).then(|| Amount(value.normalize()))
+            /// 10^20 in three words.
+            const LIMIT: Decimal = Decimal::from_parts(0x6310_0000, 0x6BC7_5E2D, 0x5, false, 0);
+            let value = value.normalize();
+            (value.abs() < LIMIT && value.scale() <= u32::from(Scale::MAX)).then_some(Amount(value))
         }
 
         pub(super) fn decimal(self) -> Decimal {
@@ -75,10 +77,9 @@ pub enum AmountError {
 /// A plain decimal as a caller wrote it: an optional minus, digits, an optional point and digits.
 ///
 /// Anything else (an exponent, a plus, a space, a thousands separator, NaN) is refused, because it would have to be
-/// guessed. The text is kept beside its reading: entries carry an amount as it was received.
+/// guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received<'a> {
-    text: &'a str,
     negative: bool,
     integer: &'a str,
     fraction: &'a str,
@@ -101,12 +102,7 @@ impl<'a> Received<'a> {
             return Err(AmountError::NotPlain);
         }
         let negative = unsigned.len() < text.len() && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
-        Ok(Received { text, negative, integer: integer.trim_start_matches('0'), fraction })
-    }
-
-    /// The text as it was received.
-    pub fn text(&self) -> &'a str {
-        self.text
+        Ok(Received { negative, integer: integer.trim_start_matches('0'), fraction })
     }
 
     /// Whether it is below zero. `-0` is zero.
@@ -123,12 +119,15 @@ impl<'a> Received<'a> {
         if self.integer.len() > INTEGER_DIGITS_MAX {
             return Err(AmountError::TooLarge);
         }
-        let decimals = self.fraction.len().min(usize::from(scale.decimals()));
-        let mut value = 0i128;
-        for digit in self.integer.bytes().chain(self.fraction.bytes().take(decimals)) {
+        let (mut value, mut decimals) = (0i128, 0);
+        for digit in self.integer.bytes() {
             value = value * 10 + i128::from(digit - b'0');
         }
-        let magnitude = Decimal::from_i128_with_scale(value, decimals as u32);
+        for digit in self.fraction.bytes().take(usize::from(scale.decimals())) {
+            value = value * 10 + i128::from(digit - b'0');
+            decimals += 1;
+        }
+        let magnitude = Decimal::from_i128_with_scale(value, decimals);
         Amount::new(if self.negative { -magnitude } else { magnitude }).ok_or(AmountError::TooLarge)
     }
 }
@@ -136,7 +135,7 @@ impl<'a> Received<'a> {
 impl Amount {
     /// Reads an amount that we wrote ourselves, such as a stored number. `None` when it is not one.
     pub fn stored(text: &str) -> Option<Amount> {
-        text.parse::<Decimal>().or_else(|_| Decimal::from_scientific(text)).ok().and_then(Amount::new)
+        Decimal::from_str_exact(text).ok().and_then(Amount::new)
     }
 
     /// The sum, or `None` out of range.
@@ -243,11 +242,13 @@ mod tests {
 
     #[test]
     fn sums_leave_the_range_as_none() {
-        let large = Amount::stored(&"9".repeat(27)).unwrap();
-        assert_eq!(large.checked_add(Amount::stored("1").unwrap()), None);
+        let large = Amount::stored(&format!("{}.99999999", "9".repeat(20))).unwrap();
+        assert_eq!(large.checked_add(Amount::stored("0.00000001").unwrap()), None);
         assert_eq!(large.checked_add(large.negated()), Some(Amount::ZERO));
-        assert_eq!(Amount::stored(&format!("1{}", "0".repeat(27))), None);
-        assert_eq!(Amount::stored("1E+3").unwrap().to_string(), "1000");
+        assert_eq!(Amount::stored(&format!("1{}", "0".repeat(20))), None);
+        assert_eq!(Amount::stored("0.000000001"), None);
+        assert_eq!(Amount::stored("999999999999999999999.99999999"), None);
+        assert_eq!(Amount::stored("12.500").unwrap().to_string(), "12.5");
     }
 
     proptest! {

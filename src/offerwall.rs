@@ -103,7 +103,9 @@ impl fmt::Display for Fault {
 /// What a claim came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
+    /// The coins are in the account.
     Credited,
+    /// What was credited is taken back.
     Reversed,
     /// The reversal of a credit that we never saw is recorded; it moved nothing.
     ReversedUnseen,
@@ -207,7 +209,7 @@ impl<'a> Query<'a> {
     fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Why>) -> Option<T> {
         let result = self.once(name).and_then(strict).and_then(|text| match text.as_ref() {
             "" => Err(Why::Missing),
-            text if is_macro(text) => Err(Why::Macro),
+            text if is_macro(text) || holds_macro(text) => Err(Why::Macro),
             text => parse(text),
         });
         result.map_err(|why| self.faults.push(Fault { parameter: name.to_owned(), why })).ok()
@@ -217,7 +219,7 @@ impl<'a> Query<'a> {
     /// refused.
     fn optional(&self, name: Option<&str>, max: usize) -> Option<String> {
         let text = lossy(self.once(name?).ok()?);
-        (!text.is_empty() && !is_macro(&text)).then(|| cut(text.into_owned(), max))
+        (!text.is_empty() && !is_macro(&text)).then(|| cut(text.replace(char::is_control, " "), max))
     }
 
     /// The one raw value of a parameter.
@@ -258,6 +260,11 @@ fn lossy(raw: &str) -> Cow<'_, str> {
 /// Whether a value is a macro such as `{trans_id}` or `[trans_id]` that a network should have replaced.
 fn is_macro(text: &str) -> bool {
     (text.starts_with('{') && text.ends_with('}')) || (text.starts_with('[') && text.ends_with(']'))
+}
+
+/// Whether a value holds a macro in braces: what should tell conversations or users apart would be the same for all.
+fn holds_macro(text: &str) -> bool {
+    text.split_once('{').is_some_and(|(_, rest)| rest.contains('}'))
 }
 
 /// At most `max` bytes of a text, whole characters only.
@@ -316,7 +323,7 @@ fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
             "The reversal names user {named}, the credit user {}: the coins were taken from {}.",
             credit.user, credit.user
         );
-        cases.push(case(CaseKind::Conflict, &entry, detail));
+        cases.push(case(CaseKind::Conflict(Field::User), &entry, detail));
     }
     if credit.amount.is_zero() {
         return vec![(Posting { entry, companion: None, guard: Guard::None, cases }, Happened::Reversed)];
@@ -331,10 +338,14 @@ fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
 }
 
 /// Records a reversal whose credit was never seen, and a placeholder where the credit would be: should it still come,
-/// it moves nothing.
+/// it moves nothing. Nor does the placeholder count as paid by the network.
 fn reverse_unseen(entry: Entry) -> Posting {
-    let placeholder = Entry { status: Status::Credit, void: true, ..entry.clone() };
-    let detail = "The reversal came without its credit: should the credit still come, it moves nothing.".to_owned();
+    let offer = Offer { payout_usd: None, ..entry.offer.clone() };
+    let placeholder = Entry { status: Status::Credit, void: true, offer, ..entry.clone() };
+    let detail = format!(
+        "The reversal (of {} as sent) came without its credit: should the credit still come, it moves nothing.",
+        entry.evidence.amount_received
+    );
     let cases = vec![case(CaseKind::ReversalWithoutCredit, &entry, detail)];
     Posting { entry, companion: Some(placeholder), guard: Guard::None, cases }
 }
@@ -368,13 +379,14 @@ pub fn conclude(posting: &Posting, meaning: Happened, outcome: Outcome) -> Optio
             let (known, sent) = match field {
                 Field::User => (stored.user_claimed().to_string(), new.user_claimed().to_string()),
                 Field::Currency => (stored.currency.to_string(), new.currency.to_string()),
-                Field::Amount => (stored.evidence.amount_received, new.evidence.amount_received.clone()),
+                Field::Amount => (stored.amount.to_string(), new.amount.to_string()),
             };
             let detail = format!(
                 "Came again with another {field}: {known} is recorded, {sent} was sent (fingerprint {}). Nothing moved.",
                 new.evidence.fingerprint
             );
-            Some((Happened::Conflict, Some(case(CaseKind::Conflict, new, detail))))
+            let case = Case { user: stored.user, ..case(CaseKind::Conflict(field), new, detail) };
+            Some((Happened::Conflict, Some(case)))
         }
         Outcome::Refused(_) => None,
     }

@@ -22,8 +22,6 @@ pub struct Preset {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The network's name for people.
-    pub title: String,
     /// Whether it is enabled where a deployment names no networks.
     #[serde(default)]
     pub default: bool,

@@ -4,12 +4,15 @@
 //! verify. A secret never leaves this crate in a log, an error, a `Debug` or an answer.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_secretsmanager::error::{ProvideErrorMetadata, SdkError};
 use secrecy::SecretString;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::error::Category;
 use tokio::time::Instant;
 
 use crate::aws::chain;
@@ -33,6 +36,8 @@ pub enum SecretsError {
     NotSecrets(String),
     #[error("a secret of `{0}` is empty")]
     Empty(String),
+    #[error("`{0}` stands there twice; give it a list of secrets")]
+    Twice(String),
 }
 
 impl Secrets {
@@ -42,10 +47,12 @@ impl Secrets {
     ///
     /// [`SecretsError`] names the network whose value does not read, and never shows the value.
     pub fn read(text: &str) -> Result<Secrets, SecretsError> {
-        let value = serde_json::from_str(text)
-            .map_err(|error| SecretsError::NotJson { line: error.line(), column: error.column() })?;
-        let Value::Object(networks) = value else { return Err(SecretsError::NotAnObject) };
-        let read = |(network, value): (String, Value)| {
+        let networks: Pairs = serde_json::from_str(text).map_err(|error| match error.classify() {
+            Category::Data => SecretsError::NotAnObject,
+            _ => SecretsError::NotJson { line: error.line(), column: error.column() },
+        })?;
+        let mut all = HashMap::new();
+        for (network, value) in networks.0 {
             let values = match value {
                 Value::Array(values) => values,
                 value => vec![value],
@@ -56,14 +63,47 @@ impl Secrets {
                 _ => Err(SecretsError::NotSecrets(network.clone())),
             };
             let secrets = values.into_iter().map(secret).collect::<Result<_, _>>()?;
-            Ok((network, secrets))
-        };
-        networks.into_iter().map(read).collect::<Result<_, _>>().map(Secrets)
+            if all.insert(network.clone(), secrets).is_some() {
+                return Err(SecretsError::Twice(network));
+            }
+        }
+        Ok(Secrets(all))
+    }
+
+    /// The networks that have an entry, enabled or not.
+    pub fn networks(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
     }
 
     /// The secrets in force for a network; none where it has none.
     pub fn of(&self, network: &Network) -> &[SecretString] {
         self.0.get(network.as_str()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The members of a JSON object in their order, also those that stand there twice: easily done in a rotation, and a map
+/// would silently keep the last.
+struct Pairs(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Members)
     }
 }
 
@@ -179,7 +219,7 @@ impl Vault {
 fn problem<E, R>(error: &SdkError<E, R>) -> String
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug,
+    R: fmt::Debug,
 {
     match error.as_service_error().map(ProvideErrorMetadata::meta) {
         Some(meta) => match meta.code() {
@@ -209,6 +249,8 @@ mod tests {
             (r#"{"a": {"hunter2": "hunter2"}}"#, "the value of `a` is neither a secret nor a list of secrets"),
             (r#"{"a": ["hunter2", 7]}"#, "the value of `a` is neither a secret nor a list of secrets"),
             (r#"{"a": ["hunter2", ""]}"#, "a secret of `a` is empty"),
+            (r#"{"a": "hunter2", "a": "hunter3"}"#, "`a` stands there twice; give it a list of secrets"),
+            (r#"{"a": "hunter2"} x"#, "not JSON (line 1, column 18)"),
         ] {
             let error = Secrets::read(text).unwrap_err();
             assert_eq!(error.to_string(), expected);

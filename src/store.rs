@@ -61,7 +61,7 @@ pub enum StoreError {
     /// Contention, a stalled connection or an outage lasted longer than the time there was.
     #[error("{step} of {subject}: no answer from DynamoDB within the time budget")]
     OutOfTime { step: Step, subject: String },
-    /// DynamoDB refused, or could not be reached: the source says which.
+    /// DynamoDB refused, or could not be reached: the problem says which.
     #[error("{step} of {subject}: {problem}")]
     Failed { step: Step, subject: String, problem: String },
 }
@@ -155,6 +155,8 @@ impl Store {
     ///
     /// [`StoreError`]: whether the posting happened is then unknown, and posting it again settles that.
     pub async fn post(&self, posting: &Posting, deadline: Instant) -> Result<Outcome, StoreError> {
+        debug_assert!(posting.companion.as_ref().is_none_or(|companion| companion.amount.is_zero()));
+        debug_assert!(!posting.entry.amount.is_zero() || posting.guard == Guard::None, "a guard needs a change");
         let asking = Asking { step: Step::Post, subject: posting.entry.trans_id.as_str(), deadline };
         let actions = self.actions(posting);
         let mut pause = PAUSE_MIN_MICROS;
@@ -457,12 +459,12 @@ fn entry_from(item: &Item) -> Result<Entry, String> {
     Ok(Entry {
         trans_id: attributes.required("trans_id", |text| TransId::new(text).ok())?,
         status: attributes.required("status", Status::stored)?,
-        user: attributes.required("user_id", |text| UserId::new(text).ok())?,
+        user: attributes.required("user_id", UserId::stored)?,
         currency: attributes.required("currency", |text| Currency::new(text).ok())?,
         amount: attributes.amount("amount")?,
         received_at: attributes.optional("received_at").and_then(|text| text.parse().ok()).unwrap_or_default(),
         void: matches!(item.get("void"), Some(AttributeValue::Bool(true))),
-        user_received: attributes.optional("user_received").and_then(|text| UserId::new(text).ok()),
+        user_received: attributes.optional("user_received").and_then(UserId::stored),
         evidence: Evidence {
             preset: attributes.optional("preset").and_then(|text| Network::new(text).ok()),
             amount_received: owned("amount_received").unwrap_or_default(),
@@ -544,6 +546,44 @@ mod tests {
         entry = Entry { void: true, user_received: None, offer: Offer::default(), ..entry };
         entry.evidence = Evidence::default();
         assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
+    }
+
+    #[test]
+    fn the_largest_possible_entry_is_no_more_than_1_kb() {
+        let long = |byte: &str, length: usize| byte.repeat(length);
+        let network = Network::new(&long("n", 24)).unwrap();
+        let amount = format!("-{}.{}", long("9", 15), long("9", 8));
+        let entry = Entry {
+            trans_id: TransId::of(&network, &long("i", TransId::RECEIVED_MAX)).unwrap(),
+            status: Status::Reversal,
+            user: UserId::new(&long("u", 128)).unwrap(),
+            currency: Currency::new(&long("c", 16)).unwrap(),
+            amount: Amount::stored(&amount).unwrap(),
+            received_at: Timestamp::UNIX_EPOCH,
+            // A placeholder names no other user; both together cannot be.
+            void: false,
+            user_received: UserId::new(&long("v", 128)).ok(),
+            evidence: Evidence {
+                preset: Some(network),
+                amount_received: long("9", crate::money::RECEIVED_LENGTH_MAX),
+                source_ip: long("f", crate::ledger::SOURCE_IP_MAX),
+                fingerprint: long("f", 32),
+            },
+            offer: Offer {
+                offer_id: Some(long("o", crate::ledger::OFFER_ID_MAX)),
+                offer_name: Some(long("o", crate::ledger::OFFER_NAME_MAX)),
+                goal_id: Some(long("g", crate::ledger::OFFER_ID_MAX)),
+                payout_usd: Amount::stored(&amount),
+            },
+        };
+        // As DynamoDB counts: UTF-8 bytes; for a number a byte for two digits, one more, and one for a minus.
+        let size = |(name, value): (String, AttributeValue)| match value {
+            AttributeValue::S(text) => name.len() + text.len(),
+            AttributeValue::N(text) => name.len() + text.len().div_ceil(2) + 2,
+            _ => name.len() + 1,
+        };
+        let total: usize = entry_item(&entry).into_iter().map(size).sum();
+        assert!(total <= 1024, "{total} bytes");
     }
 
     #[test]

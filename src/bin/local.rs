@@ -84,6 +84,7 @@ async fn run(arguments: Arguments) -> Result<(), CannotRun> {
     }
 }
 
+#[allow(clippy::print_stderr, reason = "a command line tells its user what is wrong")]
 fn fail(line: String) -> ExitCode {
     eprintln!("{line}");
     ExitCode::from(2)

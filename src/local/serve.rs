@@ -156,12 +156,7 @@ async fn answer(
             app.handle(&event(&call, &request_id(), now).to_string(), Duration::MAX).await
         }
         // The function URL refuses it; a function never sees it.
-        Err(_) => Handled {
-            answer: Answer::new(413, "larger than 6 MB, or not sent to its end"),
-            network: None,
-            claim: None,
-            outcome: "not_a_request",
-        },
+        Err(_) => Handled::not_a_request(413, "larger than 6 MB, or not sent to its end".into()),
     };
     say(line(app.store(), now, &parts, &handled).await);
     let status = StatusCode::from_u16(handled.answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -184,17 +179,18 @@ fn request_id() -> String {
 
 /// What became of a call, for the person at the terminal.
 async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Handled) -> String {
-    let Handled { answer, claim, outcome, .. } = handled;
+    let Handled { answer, claim, outcome, cases, .. } = handled;
     let time = at.strftime("%H:%M:%SZ");
     let told = match claim {
-        None => format!("{} {}", call.method, call.uri.path()),
+        None => format!("{} {}", call.method, call.uri.path().escape_debug()),
         Some(claim) if answer.status == 200 => match standing(store, claim, outcome).await {
             Ok(told) => told,
             Err(error) => format!("{}  ({error})", claim.trans_id),
         },
         Some(claim) => format!("{}  user {}", claim.trans_id, claim.user),
     };
-    format!("{time}  {} {}  {outcome}  {told}", answer.status, answer.body.replace('\n', "; "))
+    let cases: String = cases.iter().map(|case| format!("  case {case}")).collect();
+    format!("{time}  {} {}  {outcome}  {told}{cases}", answer.status, answer.body.replace('\n', "; "))
 }
 
 /// What a settled claim moved, and where its account stands.

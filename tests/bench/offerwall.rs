@@ -7,6 +7,8 @@
 //! `cargo bench --bench offerwall`. It must never reach beyond loopback, and needs nothing but Cargo; with valgrind on the
 //! machine it counts instructions too, which are the same on a busy machine, as times are not.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it measured")]
+
 #[allow(dead_code, reason = "the tests use what the benchmark does not")]
 #[path = "../it/runtime_api.rs"]
 mod runtime_api;

@@ -1,7 +1,7 @@
 //! The one integration test binary: the real handler and the real store on a real DynamoDB API.
 //!
 //! By default each test has its own embedded DynamoDB; with `POSTBACK_TEST_ENDPOINT=http://host:port` all run, in tables of
-//! their own, on the one given there. Every test ends by checking that the books balance, because [`world::check`] does.
+//! their own, on the one given there. Every story ends by checking that the books balance, because [`world::check`] does.
 
 mod faults; // a DynamoDB that misbehaves on demand
 mod model; // what should be true, in a few lines: the oracle

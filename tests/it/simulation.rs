@@ -3,20 +3,21 @@
 //! `POSTBACK_SIMULATION_SEED=<n>` runs one seed, `POSTBACK_SIMULATION_STEPS=<n>` sets how long each runs.
 
 use fastrand::Rng;
+use postback::config::environment;
 
 use crate::faults::Fault;
 use crate::model::{Event, Model};
-use crate::world::{check, line};
+use crate::world::{check_with, line};
 
 const USERS: usize = 4;
 const CONVERSATIONS: usize = 40;
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a whole number")))
+    environment(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a whole number")))
 }
 
 async fn simulate(seed: u64, steps: u64) {
-    check(async |world| {
+    check_with(&[("TIME_BUDGET_MS", "3500")], async |world| {
         let mut traffic = Rng::with_seed(seed);
         let mut weather = traffic.fork();
         let faults: Vec<_> = Fault::all().into_iter().filter(|fault| *fault != Fault::Overtaken).collect();

@@ -54,7 +54,14 @@ fn sources() -> impl Iterator<Item = (String, String)> {
 #[serde(rename_all = "PascalCase")]
 struct Template {
     globals: Option<IgnoredAny>,
+    parameters: BTreeMap<String, Parameter>,
     resources: BTreeMap<String, Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Parameter {
+    default: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +137,32 @@ fn the_template_sets_every_variable_of_the_function_and_no_other() {
         let set: BTreeSet<_> = set.into_keys().filter(|variable| !variable.starts_with("AWS_")).collect();
         assert_eq!(set, ours, "{name}");
     }
+}
+
+#[test]
+fn the_template_and_the_function_have_the_same_defaults() {
+    let template = template();
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let default = |name: &str| text(template.parameters[name].default.as_ref().unwrap());
+    let ours = |name: &str| VARIABLES.iter().find(|variable| variable.name == name).unwrap().default;
+    assert_eq!(default("Currency"), ours("CURRENCY"));
+    assert_eq!(default("CoinDecimals"), ours("COIN_DECIMALS"));
+    assert_eq!(default("LogLevel"), ours("LOG_LEVEL"));
+    let networks: Vec<_> = preset::defaults().map(|preset| preset.network.to_string()).collect();
+    assert_eq!(default("Networks"), networks.join(","));
+    for (_, function) in functions() {
+        assert_eq!(text(&function.properties.environment.unwrap().variables["TIME_BUDGET_MS"]), ours("TIME_BUDGET_MS"));
+    }
+}
+
+#[test]
+fn the_plain_handler_of_the_benchmark_is_built_as_ours_is() {
+    #[derive(Deserialize)]
+    struct Manifest {
+        profile: BTreeMap<String, toml::Table>,
+    }
+    let release = |path: &str| toml::from_str::<Manifest>(&read(path)).unwrap().profile.remove("release").unwrap();
+    assert_eq!(release("Cargo.toml"), release("tests/bench/plain/Cargo.toml"));
 }
 
 #[test]

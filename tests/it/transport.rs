@@ -1,10 +1,14 @@
 //! A transport that misbehaves under the real store: whatever is lost, cut, stalled or refused, coins move exactly
 //! once, and an answer comes within the time budget.
 
+use serde_json::json;
 use tokio::time::{Duration, Instant};
 
 use crate::faults::Fault;
 use crate::world::{World, check, check_with, line};
+
+/// Enough for an attempt that stalls and another one.
+const BUDGET: (&str, &str) = ("TIME_BUDGET_MS", "3500");
 
 /// What the network hears when the first request of a call meets `fault` and the rest are clean.
 ///
@@ -40,7 +44,7 @@ async fn until_200(world: &World, status: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_credit_is_paid_once_whatever_its_request_meets() {
     for fault in Fault::all() {
-        check(async |world| {
+        check_with(&[BUDGET], async |world| {
             world.proxy.script([fault.clone()]);
             let answers = until_200(world, "1").await;
             assert_eq!(answers[0], expected(&fault), "{fault:?}");
@@ -57,7 +61,7 @@ async fn a_credit_is_paid_once_whatever_its_request_meets() {
 async fn a_reversal_is_taken_once_whatever_its_read_or_its_write_meets() {
     for fault in Fault::all() {
         for position in 0..2 {
-            check(async |world| {
+            check_with(&[BUDGET], async |world| {
                 world.tell("c1", "1", "42", "10").await;
                 world.tell("c2", "1", "42", "1").await;
                 world.proxy.script((0..position).map(|_| Fault::None).chain([fault.clone()]));
@@ -74,16 +78,73 @@ async fn a_reversal_is_taken_once_whatever_its_read_or_its_write_meets() {
 }
 
 #[tokio::test]
+async fn a_reversal_of_spent_coins_is_taken_once_with_its_case_whatever_its_requests_meet() {
+    for fault in Fault::all() {
+        check_with(&[BUDGET], async |world| {
+            world.tell("c1", "1", "42", "10").await;
+            world.spend("42", "4").await;
+            // The read, the plain reversal that is refused, then the one with the case.
+            world.proxy.script([Fault::None, Fault::None, fault.clone()]);
+            let answers = until_200(world, "2").await;
+            assert!(answers.len() <= 2, "{fault:?}: {answers:?}");
+            world.proxy.settled().await;
+            assert_eq!(world.balance("42").await, "-4", "{fault:?}");
+            assert_eq!(world.case_ids().await, ["overdrawn/standard/c1/reversal"], "{fault:?}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_table_over_pairs_of_cancellation_reasons() {
+    const KNOWN: &str = "ConditionalCheckFailed";
+    let stored = json!({
+        "trans_id": {"S": "standard/c1"}, "status": {"S": "credit"}, "user_id": {"S": "42"}, "currency": {"S": "coins"},
+        "amount": {"N": "10"},
+    });
+    // What a network hears when the transaction is cancelled for these reasons, of the entry and of the account, and the
+    // next attempt is not.
+    for (entry, account, expected) in [
+        (KNOWN, "None", "200 ok (duplicate)"),
+        (KNOWN, KNOWN, "200 ok (duplicate)"),
+        (KNOWN, "TransactionConflict", "200 ok (duplicate)"),
+        (KNOWN, "ThrottlingError", "200 ok (duplicate)"),
+        (KNOWN, "ValidationError", "200 ok (duplicate)"),
+        ("None", "TransactionConflict", "200 ok"),
+        ("None", "ThrottlingError", "200 ok"),
+        ("None", "ProvisionedThroughputExceeded", "200 ok"),
+        ("TransactionConflict", "None", "200 ok"),
+        ("TransactionConflict", "TransactionConflict", "200 ok"),
+        ("TransactionConflict", "ThrottlingError", "200 ok"),
+        ("TransactionConflict", KNOWN, "200 ok"),
+        ("ThrottlingError", "None", "200 ok"),
+        ("None", "ValidationError", "503 try again"),
+        ("ValidationError", "None", "503 try again"),
+        ("ValidationError", "TransactionConflict", "503 try again"),
+        ("TransactionConflict", "ValidationError", "503 try again"),
+        ("None", "ItemCollectionSizeLimitExceeded", "503 try again"),
+        ("None", "None", "503 try again"),
+    ] {
+        check(async |world| {
+            let item = (entry == KNOWN).then(|| stored.clone());
+            world.proxy.script([Fault::CancelWith(vec![(entry, item), (account, None)])]);
+            assert_eq!(line(&world.tell("c1", "1", "42", "10").await), expected, "[{entry}, {account}]");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn a_case_is_opened_once_and_never_lost_whatever_its_request_meets() {
     for fault in Fault::all() {
-        check(async |world| {
+        check_with(&[BUDGET], async |world| {
             world.tell("c1", "1", "42", "11").await;
             world.proxy.script([Fault::None, fault.clone()]);
             // A conflict is answered only when its case is written.
             let answers = until_200(world, "1").await;
             assert!(answers.len() <= 2, "{fault:?}: {answers:?}");
             world.proxy.settled().await;
-            assert_eq!(world.case_ids().await, ["conflict/standard/c1/credit"], "{fault:?}");
+            assert_eq!(world.case_ids().await, ["conflict/standard/c1/credit/amount"], "{fault:?}");
             assert_eq!(world.balance("42").await, "11", "{fault:?}");
         })
         .await;
@@ -156,6 +217,17 @@ async fn contention_is_waited_out_with_a_fresh_token_for_each_try() {
         tokens.sort();
         tokens.dedup();
         assert_eq!(tokens.len(), 4, "each try has its own token");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_earlier_attempt_that_is_still_at_work_is_waited_out() {
+    check(async |world| {
+        // More often than the SDK itself tries again.
+        world.proxy.script(vec![Fault::Error("TransactionInProgressException"); 8]);
+        assert_eq!(line(&world.tell("c1", "1", "42", "10").await), "200 ok");
+        assert_eq!(world.balance("42").await, "10");
     })
     .await;
 }

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use postback::config::Config;
+use postback::config::{Config, environment};
 use postback::handler::{App, Handled};
 use postback::local::{self, Embedded};
 use postback::money::Amount;
@@ -75,12 +75,12 @@ fn unique() -> String {
 
 impl World {
     async fn start(overrides: &[(&str, &str)]) -> World {
-        let (database, upstream): (Database, SocketAddr) = match std::env::var("POSTBACK_TEST_ENDPOINT") {
-            Ok(endpoint) => {
+        let (database, upstream): (Database, SocketAddr) = match environment("POSTBACK_TEST_ENDPOINT") {
+            Some(endpoint) => {
                 let address = endpoint.trim_start_matches("http://").trim_end_matches('/');
                 (Database::Given, address.parse().expect("POSTBACK_TEST_ENDPOINT is http://<ip>:<port>"))
             }
-            Err(_) => {
+            None => {
                 let embedded = Embedded::memory().await.expect("the embedded DynamoDB starts");
                 let address = embedded.address();
                 (Database::Embedded { _server: embedded }, address)
@@ -147,6 +147,14 @@ impl World {
         let put = self.client.put_item().table_name(&self.tables.transactions).item("trans_id", text(trans_id));
         let put = put.item("status", text(status)).item("user_id", text(user)).item("currency", text("coins"));
         put.item("amount", AttributeValue::N("0".into())).send().await.expect("the entry is put");
+    }
+
+    /// Deletes the row of an account, which nothing of ours ever does.
+    pub async fn forget_account(&self, user: &str) {
+        let delete = self.client.delete_item().table_name(&self.tables.accounts);
+        let delete =
+            delete.key("user_id", AttributeValue::S(user.into())).key("currency", AttributeValue::S("coins".into()));
+        delete.send().await.expect("the row is deleted");
     }
 
     /// Spends coins as an app does, past the postbacks: an entry and the account in one transaction, if the coins are
