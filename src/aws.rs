@@ -32,9 +32,13 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// What the environment says about AWS. `Debug` shows no secret.
 #[derive(Debug, Clone)]
 pub struct Aws {
+    /// The region, such as `eu-west-1`.
     pub region: String,
+    /// The id of the access key.
     pub access_key_id: String,
+    /// The secret of the access key.
     pub secret_access_key: SecretString,
+    /// The token of temporary credentials, which Lambda's are.
     pub session_token: Option<SecretString>,
     /// Another endpoint for DynamoDB, such as a local one.
     pub dynamodb_endpoint: Option<String>,

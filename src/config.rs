@@ -20,8 +20,11 @@ use crate::store::Tables;
 
 /// A variable that is read, with its default and its meaning: the README's table, held together by a test.
 pub struct Variable {
+    /// Its name.
     pub name: &'static str,
+    /// What counts where it is not set; empty for nothing.
     pub default: &'static str,
+    /// What it sets, with its range.
     pub meaning: &'static str,
 }
 
@@ -50,19 +53,28 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
 /// What a function needs to know. `Debug` shows no secret.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The names of the tables.
     pub tables: Tables,
+    /// The networks that are enabled.
     pub networks: Vec<Preset>,
+    /// Where the networks' secrets come from.
     pub secrets: SecretsFrom,
+    /// What the deployment pays in.
     pub coins: Coins,
+    /// The longest that a call may take.
     pub time_budget: Duration,
+    /// The least serious line that is logged.
     pub log_level: tracing::Level,
+    /// How AWS is reached.
     pub aws: Aws,
 }
 
 /// Where the networks' secrets come from.
 #[derive(Debug, Clone)]
 pub enum SecretsFrom {
+    /// They stand in the environment.
     Environment(Secrets),
+    /// They stand in one secret of Secrets Manager.
     SecretsManager { arn: String },
 }
 
@@ -73,7 +85,9 @@ pub struct Faults(pub Vec<Fault>);
 /// What is wrong with one variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// The variable that must be corrected.
     pub variable: &'static str,
+    /// What is wrong with it, without its value where that is secret.
     pub problem: String,
 }
 

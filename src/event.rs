@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 /// What a contract needs of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// `GET`, as the function URL names it.
     pub method: String,
+    /// The path as it was on the wire, beginning with `/`.
     pub path: String,
     /// The query as it was on the wire, without `?`.
     pub query: String,
@@ -22,7 +24,9 @@ pub struct Request {
 /// What goes back to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
+    /// The HTTP status.
     pub status: u16,
+    /// The body, plain text.
     pub body: Cow<'static, str>,
 }
 

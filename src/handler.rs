@@ -32,6 +32,7 @@ pub struct App {
 /// What became of a call, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handled {
+    /// What the caller hears.
     pub answer: Answer,
     /// The network that the call's path leads to.
     pub network: Option<Network>,

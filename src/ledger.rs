@@ -53,6 +53,7 @@ pub struct Entry {
     pub status: Status,
     /// Whose balance changed.
     pub user: UserId,
+    /// What it does to its conversation.
     pub currency: Currency,
     /// The signed change of that balance.
     pub amount: Amount,
@@ -62,7 +63,9 @@ pub struct Entry {
     pub void: bool,
     /// The user that the caller named, where it is another one than [`Entry::user`].
     pub user_received: Option<UserId>,
+    /// The request that it was made from.
     pub evidence: Evidence,
+    /// What the network says that the user did.
     pub offer: Offer,
 }
 
@@ -73,6 +76,7 @@ pub struct Evidence {
     pub preset: Option<Network>,
     /// The amount exactly as it was sent.
     pub amount_received: String,
+    /// The caller's address as the function URL saw it.
     pub source_ip: String,
     /// The first 32 hex digits of the SHA-256 of the query as it was on the wire.
     pub fingerprint: String,
@@ -81,8 +85,11 @@ pub struct Evidence {
 /// What the user did, as far as the network says; none of it moves money.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
+    /// The network's id of the offer, at most [`OFFER_ID_MAX`] bytes.
     pub offer_id: Option<String>,
+    /// The offer's name, at most [`OFFER_NAME_MAX`] bytes.
     pub offer_name: Option<String>,
+    /// The network's id of the goal within the offer, at most [`OFFER_ID_MAX`] bytes.
     pub goal_id: Option<String>,
     /// What the network pays the app, in US dollars.
     pub payout_usd: Option<Amount>,
@@ -141,8 +148,11 @@ pub enum Outcome {
 /// The first thing in which a known entry and a new one differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    /// Whom the caller named.
     User,
+    /// The currency of the account.
     Currency,
+    /// The coins.
     Amount,
 }
 
@@ -196,16 +206,21 @@ pub fn judge_known(known: &[Entry], posting: &Posting) -> Option<Outcome> {
 /// Something that a machine must not decide: a row for a person to find and work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
+    /// Why it was opened.
     pub kind: CaseKind,
+    /// The conversation that it is about.
     pub trans_id: TransId,
+    /// The entry of that conversation that it is about.
     pub status: Status,
     /// Whose account the entry in question is on.
     pub user: UserId,
+    /// The currency of that account.
     pub currency: Currency,
     /// The change of the balance that is in question; zero where nobody can say.
     pub amount: Amount,
     /// What happened, as a sentence for whoever opens the case.
     pub detail: String,
+    /// When the posting that met it was planned.
     pub opened_at: Timestamp,
 }
 

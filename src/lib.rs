@@ -5,19 +5,19 @@ pub mod id; // ids that cannot be mixed up
 pub mod money; // exact amounts of coins
 
 // Decisions: pure, without AWS, clock or environment.
-pub mod event; // a function URL's event as a request, an answer as its response
 pub mod ledger; // entries, outcomes, cases, and the judgement of stored against new
-pub mod offerwall; // signed GET -> claim -> postings -> answer
-pub mod preset; // a network as data
 pub mod signature; // the closed set of signing recipes
+pub mod preset; // a network as data
+pub mod event; // a function URL's event as a request, an answer as its response
+pub mod offerwall; // signed GET -> claim -> postings -> answer
 
 // The edge: each of these touches the world in one way.
+pub mod store; // the only file that knows DynamoDB's items and expressions
 pub mod aws; // credentials, endpoint, roots and time limits of the SDK clients
+pub mod secrets; // the networks' secrets, and their rotation
 pub mod config; // the only reader of the environment
 pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod log; // structured logs
-pub mod secrets; // the networks' secrets, and their rotation
-pub mod store; // the only file that knows DynamoDB's items and expressions
 
 #[cfg(feature = "local")]
 pub mod local; // the same function on one machine, over an embedded DynamoDB

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use crate::config::{self, Config, Faults};
 use crate::handler::App;
 use crate::ledger::Entry;
+use crate::log;
 use crate::money::Amount;
 use crate::preset;
 use crate::secrets::VaultError;
@@ -81,13 +82,8 @@ async fn bind(port: u16, option: &'static str) -> Result<TcpListener, CannotRun>
 
 /// Logs for a person: plain text on standard error, apart from what the command itself prints.
 fn start_log(config: &Config) {
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .with_max_level(config.log_level);
-    // A process that logs already, such as a test, keeps its way of logging.
-    let _ = subscriber.try_init();
+    let format = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false);
+    log::start_as(config.log_level, format);
 }
 
 /// Prints a line. A reader that has gone away, such as `| head`, must not end the calls.

@@ -5,16 +5,20 @@
 
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::Registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging at `level`, and at no more than warnings for everything that is not of this package. Only the first call
-/// of a process counts.
+/// Starts logging at `level` as JSON. Only the first call of a process counts.
 pub fn start(level: Level) {
+    let format = tracing_subscriber::fmt::layer().json().flatten_event(true).with_target(false);
+    start_as(level, format.with_current_span(false).with_span_list(false));
+}
+
+/// Starts logging at `level` in a format, and at no more than warnings what is not of this package.
+pub(crate) fn start_as(level: Level, format: impl Layer<Registry> + Send + Sync) {
     let ours = [env!("CARGO_PKG_NAME"), "offerwall"];
     let filter = Targets::new().with_default(level.min(Level::WARN)).with_targets(ours.map(|target| (target, level)));
-    let format = tracing_subscriber::fmt::layer().json().flatten_event(true).with_target(false);
-    let format = format.with_current_span(false).with_span_list(false);
     // A process that logs already, such as a test, keeps its way of logging.
-    let _ = tracing_subscriber::registry().with(filter).with(format).try_init();
+    let _ = tracing_subscriber::registry().with(format.with_filter(filter)).try_init();
 }

@@ -24,28 +24,39 @@ use crate::preset::Preset;
 /// The coins of a deployment.
 #[derive(Debug, Clone)]
 pub struct Coins {
+    /// The currency of the accounts.
     pub currency: Currency,
+    /// How many decimals of a coin are kept.
     pub scale: Scale,
 }
 
 /// What a verified request says happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
+    /// The conversation that it belongs to.
     pub trans_id: TransId,
+    /// What happened.
     pub status: Status,
+    /// The user as the network named it.
     pub user: UserId,
+    /// The currency that the deployment pays in.
     pub currency: Currency,
     /// The coins of a credit. A reversal's are those that were credited.
     pub amount: Amount,
+    /// Where the claim came from.
     pub evidence: Evidence,
+    /// What the user did.
     pub offer: Offer,
 }
 
 /// Why a request is not a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
+    /// No enabled network has that path.
     UnknownNetwork,
+    /// The network sends its postbacks by another method.
     MethodNotAllowed,
+    /// No secret in force signed the query.
     BadSignature,
     /// Parameters that cannot be used, each with the reason, in the order in which we read them.
     Parameters(Vec<Fault>),
@@ -56,6 +67,7 @@ pub enum Rejection {
 pub struct Fault {
     /// The network's name of the parameter.
     pub parameter: String,
+    /// What is wrong with it.
     pub why: Why,
 }
 

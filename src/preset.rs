@@ -15,6 +15,7 @@ static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/presets");
 pub struct Preset {
     /// The name of its file and of its path.
     pub network: Network,
+    /// What its file says.
     pub settings: Settings,
 }
 
@@ -25,9 +26,13 @@ pub struct Settings {
     /// Whether it is enabled where a deployment names no networks.
     #[serde(default)]
     pub default: bool,
+    /// How its requests are signed.
     pub signature: Recipe,
+    /// What its parameters are called.
     pub parameters: Parameters,
+    /// What its statuses mean.
     pub statuses: Statuses,
+    /// What it wants to hear.
     pub answers: Answers,
 }
 
@@ -35,13 +40,21 @@ pub struct Settings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
+    /// The app's user.
     pub user_id: String,
+    /// The conversion, the same in every attempt and in its reversal.
     pub trans_id: String,
+    /// What happened: one of [`Statuses`].
     pub status: String,
+    /// The coins.
     pub amount: String,
+    /// The offer's id.
     pub offer_id: Option<String>,
+    /// The offer's name.
     pub offer_name: Option<String>,
+    /// The goal's id.
     pub goal_id: Option<String>,
+    /// What the network pays the app, in US dollars.
     pub payout_usd: Option<String>,
 }
 
@@ -49,7 +62,9 @@ pub struct Parameters {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statuses {
+    /// Coins are given.
     pub credit: Vec<String>,
+    /// What was given is taken back.
     pub reversal: Vec<String>,
 }
 
@@ -57,7 +72,9 @@ pub struct Statuses {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answers {
+    /// For what moved coins or was recorded for the first time.
     pub applied: String,
+    /// For what was known.
     pub duplicate: String,
 }
 

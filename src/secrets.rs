@@ -126,7 +126,9 @@ struct State {
 /// One secret in Secrets Manager.
 #[derive(Debug, Clone)]
 pub struct Vault {
+    /// The way to Secrets Manager.
     pub client: aws_sdk_secretsmanager::Client,
+    /// Which secret.
     pub arn: String,
 }
 

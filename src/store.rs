@@ -36,8 +36,11 @@ const PAUSE_MAX_MICROS: u64 = 400_000;
 /// The names of the tables.
 #[derive(Debug, Clone)]
 pub struct Tables {
+    /// The entries.
     pub transactions: String,
+    /// The balances.
     pub accounts: String,
+    /// The cases.
     pub cases: String,
 }
 
@@ -51,7 +54,9 @@ pub struct Store {
 /// Whether a case was opened now or is open, or closed, already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
+    /// It was not there.
     New,
+    /// It was there, open or closed, and stays as it was.
     Known,
 }
 
@@ -69,8 +74,11 @@ pub enum StoreError {
 /// What was being done when the ledger could not be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// A posting's transaction.
     Post,
+    /// The entries of one conversation.
     ReadConversation,
+    /// One user's balance.
     ReadBalance,
     OpenCase,
     ReadCases,
