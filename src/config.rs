@@ -11,10 +11,11 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use crate::aws::Aws;
+use crate::event::{Front, Hop};
 use crate::id::{Currency, Network};
 use crate::money::Scale;
 use crate::offerwall::Coins;
-use crate::preset::{self, Preset};
+use crate::preset::{Catalogue, Open, Preset, PresetError};
 use crate::secrets::Secrets;
 use crate::store::Tables;
 
@@ -38,8 +39,15 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "the networks that are enabled, separated by commas; else those whose preset says `default = true`",
     ),
+    variable("NETWORKS_FILE", "", "a TOML file with networks of your own, and with keys of shipped ones that are to be others"),
     variable("NETWORK_SECRETS", "", "JSON: network to secret, or to a list of secrets that are all in force"),
     variable("NETWORK_SECRETS_ARN", "", "a secret in Secrets Manager that holds that JSON, instead"),
+    variable("PUBLIC_URL", "", "the URL that networks call, where a domain of your own stands in front of the function URL"),
+    variable(
+        "SOURCE_HEADER",
+        "",
+        "`<header> <n>`: the caller's address is the n-th from the right in this header, which your own proxy sets",
+    ),
     variable("CURRENCY", "coins", "the currency of the accounts"),
     variable("COIN_DECIMALS", "2", "decimals of a coin that are kept, 0 to 8; more are cut toward zero"),
     variable("TIME_BUDGET_MS", "3500", "the longest that a call may take before it is answered with 503, 100 to 60000"),
@@ -57,6 +65,10 @@ pub struct Config {
     pub tables: Tables,
     /// The networks that are enabled.
     pub networks: Vec<Preset>,
+    /// Every network that could be.
+    pub catalogue: Catalogue,
+    /// What stands in front of the function URL.
+    pub front: Front,
     /// Where the networks' secrets come from.
     pub secrets: SecretsFrom,
     /// What the deployment pays in.
@@ -117,13 +129,16 @@ impl Config {
     /// Every fault in them.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Config, Faults> {
         let env = Env { lookup: &lookup, faults: RefCell::default() };
+        let catalogue = catalogue(&env);
         let config = Config {
             tables: Tables {
                 transactions: env.parsed("TRANSACTIONS_TABLE", table),
                 accounts: env.parsed("ACCOUNTS_TABLE", table),
                 cases: env.parsed("CASES_TABLE", table),
             },
-            networks: networks(&env),
+            networks: networks(&env, &catalogue),
+            catalogue,
+            front: front(&env),
             secrets: secrets(&env),
             coins: Coins {
                 currency: env.parsed("CURRENCY", |text| Currency::new(text).map_err(|error| error.to_string())),
@@ -215,21 +230,85 @@ fn table(text: &str) -> Result<String, String> {
     if plain { Ok(text.to_owned()) } else { Err("not the name or the ARN of a table".into()) }
 }
 
-fn networks(env: &Env<'_>) -> Vec<Preset> {
+/// The networks that are shipped, and the deployment's own.
+fn catalogue(env: &Env<'_>) -> Catalogue {
+    const NAME: &str = "NETWORKS_FILE";
+    let Some(path) = env.get(NAME) else { return Catalogue::default() };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            env.fault(NAME, format_args!("{path}: {error}"));
+            return Catalogue::default();
+        }
+    };
+    Catalogue::with(&path, &text).unwrap_or_else(|faults| {
+        faults.iter().for_each(|fault| env.fault(NAME, fault));
+        Catalogue::default()
+    })
+}
+
+fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
     const NAME: &str = "NETWORKS";
-    let Some(names) = env.get(NAME) else { return preset::defaults().collect() };
+    let Some(names) = env.get(NAME) else { return catalogue.defaults() };
     let mut presets: Vec<Preset> = Vec::new();
+    // Where the file does not read, what it would have said of a network is not known.
+    let file_reads = !env.faults.borrow().iter().any(|fault| fault.variable == "NETWORKS_FILE");
     for name in names.split(',').map(str::trim) {
-        let read = Network::new(name).map_err(|error| error.to_string());
-        match read.and_then(|network| preset::shipped(&network).map_err(|error| error.to_string())) {
-            Ok(preset) if presets.iter().any(|other| other.network == preset.network) => {
-                env.fault(NAME, format_args!("`{name}` is named twice"))
+        let fault = |problem: &dyn fmt::Display| env.fault(NAME, format_args!("`{name}`: {problem}"));
+        match Network::new(name).map(|network| catalogue.preset(&network)) {
+            Ok(Ok(preset)) if presets.iter().any(|other| other.network == preset.network) => {
+                env.fault(NAME, format_args!("`{name}` is named twice"));
             }
-            Ok(preset) => presets.push(preset),
-            Err(problem) => env.fault(NAME, format_args!("`{name}`: {problem}")),
+            Ok(Ok(preset)) => {
+                if file_reads && let Some(problem) = weak(&preset) {
+                    fault(&problem);
+                }
+                presets.push(preset);
+            }
+            Ok(Err(PresetError::Unknown(_))) if !file_reads => {}
+            Ok(Err(error)) => fault(&error),
+            Err(error) => fault(&error),
         }
     }
     presets
+}
+
+/// Why a network must not be enabled as it is.
+fn weak(preset: &Preset) -> Option<String> {
+    let open = preset.undefended();
+    let open: Vec<_> = open.into_iter().map(Open::as_str).collect();
+    (!open.is_empty()).then(|| {
+        let name = &preset.network;
+        format!(
+            "its signature leaves the {} open: whoever has seen one URL can change it. In NETWORKS_FILE, set \
+             `networks.{name}.cap`, or `networks.{name}.source` to `enforce` with its addresses, or accept it with \
+             `networks.{name}.accept_weak = true`",
+            open.join(" and the ")
+        )
+    })
+}
+
+fn front(env: &Env<'_>) -> Front {
+    let public_url = env.get("PUBLIC_URL").map(|url| {
+        let uri = url.parse::<http::Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+        let host = uri.as_ref().and_then(http::Uri::authority).is_some_and(|host| !host.as_str().contains('@'));
+        if !host || uri.is_none_or(|uri| uri.query().is_some()) {
+            env.fault("PUBLIC_URL", "not an http:// or https:// URL without a query");
+        }
+        url.trim_end_matches('/').to_owned()
+    });
+    let source = env.get("SOURCE_HEADER").and_then(|text| {
+        let hop = text.split_once(' ').and_then(|(header, from_right)| {
+            let from_right = from_right.trim().parse().ok().filter(|from_right| *from_right > 0)?;
+            let plain = !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            plain.then(|| Hop { header: header.to_ascii_lowercase(), from_right })
+        });
+        if hop.is_none() {
+            env.fault("SOURCE_HEADER", "not a header's name, a space, and a number from 1, such as `x-forwarded-for 1`");
+        }
+        hop
+    });
+    Front { public_url, source }
 }
 
 fn secrets(env: &Env<'_>) -> SecretsFrom {

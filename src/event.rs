@@ -5,20 +5,54 @@
 //! on the wire.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-/// What a contract needs of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a contract needs of a request. Headers and the body are read when they are asked for: most networks need
+/// neither.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// `GET`, as the function URL names it.
+    /// `GET` or `POST`, as the function URL names it.
     pub method: String,
     /// The path as it was on the wire, beginning with `/`.
     pub path: String,
     /// The query as it was on the wire, without `?`.
     pub query: String,
-    /// The caller's address as the function URL saw it, which no header can change.
+    /// Scheme and host of the URL that was called, without a `/` at the end: those of the function URL or, where something
+    /// stands in front of it, what the deployment says. Empty where the event does not tell.
+    pub origin: String,
+    /// The caller's address as the function URL saw it or, where something stands in front of it, as that passed it on.
+    /// Empty where nobody can tell.
     pub source_ip: String,
+    /// The event's headers, as JSON.
+    headers: Option<String>,
+    /// The event's body, as a JSON string.
+    body: Option<String>,
+    is_base64_encoded: bool,
+}
+
+/// What stands in front of the function URL, as the deployment says. Without it, only the request context counts:
+/// headers are the caller's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Front {
+    /// The URL that callers use, without a `/` at the end.
+    pub public_url: Option<String>,
+    /// Where the caller's address stands.
+    pub source: Option<Hop>,
+}
+
+/// One address of a list in a header that a proxy of the deployment sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// The header's name, in lower case.
+    pub header: String,
+    /// Counted from the right, since what stands to the left is the caller's word; 1 is the last.
+    pub from_right: usize,
 }
 
 /// What goes back to the caller.
@@ -26,8 +60,28 @@ pub struct Request {
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The body, plain text.
+    /// The body.
     pub body: Cow<'static, str>,
+    /// What the body is.
+    pub content_type: ContentType,
+}
+
+/// What a body is. Both are UTF-8.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ContentType {
+    #[default]
+    Text,
+    Json,
+}
+
+impl ContentType {
+    /// The value of the header.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ContentType::Text => "text/plain; charset=utf-8",
+            ContentType::Json => "application/json",
+        }
+    }
 }
 
 /// An event that is not a request to a function URL. Shows nothing of what is in it.
@@ -49,11 +103,20 @@ struct Event<'a> {
     #[serde(borrow, default)]
     raw_query_string: Cow<'a, str>,
     #[serde(borrow)]
+    headers: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_base64_encoded: Option<&'a RawValue>,
+    #[serde(borrow)]
     request_context: RequestContext<'a>,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RequestContext<'a> {
+    #[serde(borrow)]
+    domain_name: Option<&'a RawValue>,
     #[serde(borrow)]
     http: Http<'a>,
 }
@@ -79,23 +142,63 @@ impl Request {
     pub fn read(event: &str) -> Result<Request, NotARequest> {
         let event: Event<'_> =
             serde_json::from_str(event).map_err(|error| NotARequest { line: error.line(), column: error.column() })?;
+        let text = |value: Option<&RawValue>| serde_json::from_str(value?.get()).ok();
         Ok(Request {
             method: event.request_context.http.method.into_owned(),
             path: event.raw_path.into_owned(),
             query: event.raw_query_string.replace(' ', "+"),
+            origin: text(event.request_context.domain_name).map_or_else(String::new, |host: String| format!("https://{host}")),
             source_ip: event.request_context.http.source_ip.into_owned(),
+            headers: event.headers.map(|headers| headers.get().to_owned()),
+            body: event.body.map(|body| body.get().to_owned()),
+            is_base64_encoded: event.is_base64_encoded.is_some_and(|flag| flag.get() == "true"),
         })
+    }
+
+    /// The request as it was before what stands in front passed it on.
+    #[must_use]
+    pub fn behind(mut self, front: &Front) -> Request {
+        if let Some(url) = &front.public_url {
+            self.origin.clone_from(url);
+        }
+        if let Some(hop) = &front.source {
+            let list = self.header(&hop.header).unwrap_or_default();
+            let address = list.rsplit(',').nth(hop.from_right - 1).map(str::trim).unwrap_or_default();
+            self.source_ip = address.to_owned();
+        }
+        self
+    }
+
+    /// The same request with these headers and this body.
+    #[must_use]
+    pub fn with(self, headers: &[(String, String)], body: &[u8]) -> Request {
+        let headers: Value = headers.iter().cloned().collect();
+        let body = Value::from(BASE64_STANDARD.encode(body));
+        Request { headers: Some(headers.to_string()), body: Some(body.to_string()), is_base64_encoded: true, ..self }
+    }
+
+    /// The value of a header, whose name is given in lower case. `None` where it was not sent, or not once.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let headers: HashMap<String, Value> = serde_json::from_str(self.headers.as_deref()?).ok()?;
+        let mut values = headers.into_iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        match (values.next(), values.next()) {
+            (Some((_, Value::String(value))), None) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The body as it was on the wire; `None` where the event holds none that can be read.
+    pub fn body(&self) -> Option<Vec<u8>> {
+        let body: String = serde_json::from_str(self.body.as_deref()?).ok()?;
+        if self.is_base64_encoded { BASE64_STANDARD.decode(body).ok() } else { Some(body.into_bytes()) }
     }
 }
 
 impl Answer {
-    /// An answer of one line.
+    /// An answer in plain text.
     pub fn new(status: u16, body: impl Into<Cow<'static, str>>) -> Answer {
-        Answer { status, body: body.into() }
+        Answer { status, body: body.into(), content_type: ContentType::Text }
     }
-
-    /// The content type of every answer.
-    pub const CONTENT_TYPE: &'static str = "text/plain; charset=utf-8";
 }
 
 /// The form in which the function URL takes an answer.
@@ -116,7 +219,7 @@ impl Serialize for Answer {
             #[serde(rename = "content-type")]
             content_type: &'static str,
         }
-        let headers = Headers { content_type: Answer::CONTENT_TYPE };
+        let headers = Headers { content_type: self.content_type.as_str() };
         let (status_code, is_base64_encoded) = (self.status, false);
         Response { status_code, headers, body: &self.body, is_base64_encoded, cookies: [] }.serialize(serializer)
     }
@@ -127,7 +230,7 @@ mod tests {
     use super::*;
 
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn a_plus_that_was_delivered_as_a_space_is_a_plus_again() {
@@ -155,6 +258,52 @@ mod tests {
             assert!(why.starts_with("not a function URL event of payload version 2.0: rawPath, "), "{why}");
             assert!(!why.contains("hunter2"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_body_is_read_as_it_was_on_the_wire_and_headers_that_are_no_text_are_left_out() {
+        let event = |body: Value, base64: bool| {
+            json!({
+                "rawPath": "/n", "requestContext": {"http": {"method": "POST"}, "domainName": "a.example"},
+                "headers": {"X-Signature": "ab", "x-list": ["a"], "x-twice": "1", "X-Twice": "2"},
+                "body": body, "isBase64Encoded": base64,
+            })
+            .to_string()
+        };
+        let request = Request::read(&event("YT0lRkbDvw==".into(), true)).unwrap();
+        assert_eq!((request.body().unwrap(), request.origin.as_str()), ("a=%FFÿ".as_bytes().to_vec(), "https://a.example"));
+        assert_eq!(request.header("x-signature").as_deref(), Some("ab"));
+        assert_eq!((request.header("x-list"), request.header("x-twice")), (None, None));
+        let body = |value, base64| Request::read(&event(value, base64)).unwrap().body();
+        assert_eq!(body("a=1".into(), false).as_deref(), Some(&b"a=1"[..]));
+        assert_eq!(body(Value::Null, true), None);
+        assert_eq!(body("%".into(), true), None);
+        let headers = [("x-a".to_owned(), "1".to_owned())];
+        let with = Request::default().with(&headers, b"\xff");
+        assert_eq!((with.header("x-a").as_deref(), with.body().as_deref()), (Some("1"), Some(&b"\xff"[..])));
+    }
+
+    #[test]
+    fn only_a_fixed_hop_from_the_right_of_a_header_that_the_deployment_names_is_believed() {
+        let request = |header: &str| {
+            let request = Request { source_ip: "192.0.2.1".into(), ..Request::default() };
+            request.with(&[("x-forwarded-for".to_owned(), header.to_owned())], b"")
+        };
+        let hop = |from_right| Front {
+            source: Some(Hop { header: "x-forwarded-for".into(), from_right }),
+            ..Front::default()
+        };
+        let spoofed = "198.51.100.7, 203.0.113.9,10.0.0.1";
+        for (front, header, expected) in [
+            (Front::default(), spoofed, "192.0.2.1"),
+            (hop(1), spoofed, "10.0.0.1"),
+            (hop(2), spoofed, "203.0.113.9"),
+            (hop(4), spoofed, ""),
+            (hop(2), "203.0.113.9", ""),
+        ] {
+            assert_eq!(request(header).behind(&front).source_ip, expected, "{front:?}");
+        }
+        assert_eq!(Request::default().behind(&hop(1)).source_ip, "", "a proxy that sets no header tells nothing");
     }
 
     #[test]

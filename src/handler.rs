@@ -14,7 +14,8 @@ use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::id::Network;
 use crate::ledger::{self, Case, Outcome};
-use crate::offerwall::{self, Claim, Happened, Rejection};
+use crate::offerwall::{self, Claim, Happened, Rejection, Report};
+use crate::preset::{Preset, SourceMode};
 use crate::secrets::{Keyring, Refreshed, Secrets, Vault, VaultError};
 use crate::store::{Opened, Store, StoreError};
 
@@ -40,6 +41,10 @@ pub struct Handled {
     pub claim: Option<Claim>,
     /// A word for what happened, the same in logs and on a terminal.
     pub outcome: &'static str,
+    /// Why a request was refused, without anything of its values.
+    pub why: Option<String>,
+    /// Whether the network does not send again after this answer.
+    pub r#final: bool,
     /// The ids of the cases that the call opened.
     pub cases: Vec<String>,
 }
@@ -51,7 +56,7 @@ impl Handled {
     }
 
     fn new(answer: Answer, outcome: &'static str) -> Handled {
-        Handled { answer, network: None, claim: None, outcome, cases: Vec::new() }
+        Handled { answer, network: None, claim: None, outcome, why: None, r#final: false, cases: Vec::new() }
     }
 }
 
@@ -71,7 +76,8 @@ impl App {
             }
         };
         let secrets = keyring.secrets();
-        for preset in config.networks.iter().filter(|preset| secrets.of(&preset.network).is_empty()) {
+        let secretless = |preset: &&Preset| preset.needs_secret() && secrets.of(&preset.network).is_empty();
+        for preset in config.networks.iter().filter(secretless) {
             warn!(network = %preset.network, "no secret is configured: every postback of this network is refused");
         }
         let enabled = |name: &str| config.networks.iter().any(|preset| preset.network.as_str() == name);
@@ -99,7 +105,7 @@ impl App {
         let started = Instant::now();
         let deadline = started + self.config.time_budget.min(patience);
         let handled = match Request::read(event) {
-            Ok(request) => self.offerwall(&request, deadline).await,
+            Ok(request) => self.offerwall(&request.behind(&self.config.front), deadline).await,
             Err(error) => {
                 warn!(error = %error, "an event that is not a request");
                 Handled::not_a_request(400, error.to_string())
@@ -111,6 +117,8 @@ impl App {
             trans_id = claim.map(|claim| claim.trans_id.as_str()),
             class = claim.map(|claim| claim.status.as_str()),
             outcome = handled.outcome,
+            why = handled.why,
+            r#final = handled.r#final.then_some(true),
             cases = (!handled.cases.is_empty()).then(|| handled.cases.join(" ")),
             status = handled.answer.status,
             duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -122,42 +130,52 @@ impl App {
     async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
         let Some(preset) = offerwall::preset_at(&self.config.networks, &request.path) else {
             let rejection = Rejection::UnknownNetwork;
-            return Handled::new(offerwall::refuse(&rejection), rejection.as_str());
+            return Handled::new(offerwall::refuse(None, request, &rejection), rejection.as_str());
         };
-        let handled =
-            |answer, outcome| Handled { network: Some(preset.network.clone()), ..Handled::new(answer, outcome) };
+        let handled = |answer: Answer, outcome| Handled {
+            network: Some(preset.network.clone()),
+            r#final: preset.answers.final_statuses.contains(&answer.status),
+            ..Handled::new(answer, outcome)
+        };
         let read =
             |secrets: &Secrets| offerwall::read(preset, secrets.of(&preset.network), &self.config.coins, request);
-        let claim = match read(&self.keyring.secrets()) {
-            Err(Rejection::BadSignature) => match self.newer_secrets(deadline).await {
+        let report = match read(&self.keyring.secrets()) {
+            Err(Rejection::BadSignature(why)) if why.may_be_cured() => match self.newer_secrets(deadline).await {
                 Ok(Some(secrets)) => read(&secrets),
-                Ok(None) => Err(Rejection::BadSignature),
-                Err(Unverifiable) => return handled(offerwall::try_again(), "unverifiable"),
+                Ok(None) => Err(Rejection::BadSignature(why)),
+                Err(Unverifiable) => return handled(offerwall::try_again(preset, request), "unverifiable"),
             },
             read => read,
         };
-        let claim = match claim {
-            Ok(claim) => claim,
+        let report = match report {
+            Ok(report) => report,
             Err(rejection) => {
-                if let Rejection::Parameters(faults) = &rejection {
-                    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-                    warn!(
-                        network = preset.network.as_str(),
-                        faults = faults.join("; "),
-                        "a verified postback does not read"
-                    );
-                }
-                return handled(offerwall::refuse(&rejection), rejection.as_str());
+                let answer = offerwall::refuse(Some(preset), request, &rejection);
+                return Handled { why: rejection.why(), ..handled(answer, rejection.as_str()) };
             }
         };
-        match self.settle(&claim, deadline).await {
+        if preset.source.mode == SourceMode::Warn && !preset.source.lists(&request.source_ip) {
+            warn!(
+                network = preset.network.as_str(),
+                source_ip = request.source_ip,
+                "a verified postback from an address that is not on the network's list"
+            );
+        }
+        let claim = match report {
+            Report::Claim(claim) => claim,
+            Report::Note(note) => {
+                let happened = Happened::Noted(note);
+                return handled(offerwall::answer(preset, request, happened), happened.as_str());
+            }
+        };
+        match self.settle(preset, &claim, deadline).await {
             Ok((happened, cases)) => {
-                let handled = handled(offerwall::answer(preset, happened), happened.as_str());
+                let handled = handled(offerwall::answer(preset, request, happened), happened.as_str());
                 Handled { claim: Some(claim), cases, ..handled }
             }
             Err(problem) => {
                 error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
-                Handled { claim: Some(claim), ..handled(offerwall::try_again(), "unavailable") }
+                Handled { claim: Some(claim), ..handled(offerwall::try_again(preset, request), "unavailable") }
             }
         }
     }
@@ -179,13 +197,18 @@ impl App {
 
     /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for. Gives the ids of
     /// all cases that were opened.
-    async fn settle(&self, claim: &Claim, deadline: Instant) -> Result<(Happened, Vec<String>), StoreError> {
+    async fn settle(
+        &self,
+        preset: &Preset,
+        claim: &Claim,
+        deadline: Instant,
+    ) -> Result<(Happened, Vec<String>), StoreError> {
         loop {
             let conversation = match offerwall::needs_conversation(claim) {
                 true => self.store.conversation(&claim.trans_id, deadline).await?,
                 false => Vec::new(),
             };
-            for (posting, meaning) in offerwall::plan(claim, &conversation, Timestamp::now()) {
+            for (posting, meaning) in offerwall::plan(preset, claim, &conversation, Timestamp::now()) {
                 let outcome = match ledger::judge_known(&conversation, &posting) {
                     Some(outcome) => outcome,
                     None => self.store.post(&posting, deadline).await?,

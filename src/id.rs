@@ -95,6 +95,11 @@ id! {
 }
 
 impl UserId {
+    /// Who holds a network's money that must not reach its user yet.
+    pub fn suspense(network: &Network) -> UserId {
+        UserId(format!("suspense/{network}"))
+    }
+
     /// Reads a stored user, also one of those that only we may name. `None` when it is not one.
     pub fn stored(value: &str) -> Option<UserId> {
         let value = text(value, 128).ok()?;

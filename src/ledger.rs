@@ -235,6 +235,8 @@ pub enum CaseKind {
     Overdrawn,
     /// A reversal came for a credit that we never saw.
     ReversalWithoutCredit,
+    /// A credit above the network's cap: its coins are kept back.
+    OverCap,
 }
 
 impl CaseKind {
@@ -245,6 +247,7 @@ impl CaseKind {
             CaseKind::LateCredit => "late_credit",
             CaseKind::Overdrawn => "overdrawn",
             CaseKind::ReversalWithoutCredit => "reversal_without_credit",
+            CaseKind::OverCap => "over_cap",
         }
     }
 }
@@ -255,7 +258,7 @@ impl Case {
         let id = format!("{}/{}/{}", self.kind.as_str(), self.trans_id, self.status.as_str());
         match self.kind {
             CaseKind::Conflict(field) => format!("{id}/{field}"),
-            CaseKind::LateCredit | CaseKind::Overdrawn | CaseKind::ReversalWithoutCredit => id,
+            CaseKind::LateCredit | CaseKind::Overdrawn | CaseKind::ReversalWithoutCredit | CaseKind::OverCap => id,
         }
     }
 }

@@ -6,10 +6,12 @@ pub mod money; // exact amounts of coins
 
 // Decisions: pure, without AWS, clock or environment.
 pub mod ledger; // entries, outcomes, cases, and the judgement of stored against new
+pub mod event; // a function URL's event as a request, an answer as its response
+pub mod fields; // the named fields of a request: query, form or JSON
 pub mod signature; // the closed set of signing recipes
 pub mod preset; // a network as data
-pub mod event; // a function URL's event as a request, an answer as its response
-pub mod offerwall; // signed GET -> claim -> postings -> answer
+pub mod offerwall; // signed postback -> claim -> postings -> answer
+pub mod sample; // a signed example of what a network sends
 
 // The edge: each of these touches the world in one way.
 pub mod store; // the only file that knows DynamoDB's items and expressions
@@ -19,5 +21,7 @@ pub mod config; // the only reader of the environment
 pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod log; // structured logs
 
+#[cfg(feature = "operator")]
+pub mod operator; // the commands of the people behind the endpoint
 #[cfg(feature = "local")]
 pub mod local; // the same function on one machine, over an embedded DynamoDB

@@ -17,22 +17,19 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::config::{self, Config, Faults};
+use crate::config::{self, Config, Faults, SecretsFrom};
 use crate::handler::App;
 use crate::ledger::Entry;
 use crate::log;
 use crate::money::Amount;
-use crate::preset;
-use crate::secrets::VaultError;
+use crate::sample;
+use crate::secrets::{Secrets, VaultError};
 use crate::store::StoreError;
 
 pub use embedded::{Data, Embedded};
 pub use invoke::invoke;
 pub use serve::{Serve, serve};
 pub use tables::{TableError, create_tables};
-
-/// What every network signs with, unless `NETWORK_SECRETS` says otherwise. The event files are signed with it too.
-pub const LOCAL_SECRET: &str = "local-secret";
 
 /// Region and credentials of the embedded DynamoDB, which takes any.
 const ANY: &str = "local";
@@ -42,33 +39,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The configuration of local mode: that of `environment`, with defaults for what Lambda or a deployment would set.
 ///
-/// DynamoDB is the one at `endpoint`, and nothing that could lead to AWS is read: no `AWS_*`, no `NETWORK_SECRETS_ARN`.
+/// DynamoDB is the one at `endpoint`, and nothing that could lead to AWS is read: no `AWS_*`, no `NETWORK_SECRETS_ARN`. Where
+/// no networks are named, all are enabled, also those that a deployment must accept first: no real coins are at stake.
 ///
 /// # Errors
 ///
 /// Every fault in the environment.
-pub fn config(endpoint: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Config, Faults> {
+pub fn config(
+    endpoint: &str,
+    public_url: Option<&str>,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Config, Faults> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
-    Config::read(|name| match name {
+    let mut config = Config::read(|name| match name {
         "AWS_ENDPOINT_URL_DYNAMODB" => Some(endpoint.to_owned()),
         "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some(ANY.to_owned()),
         "NETWORK_SECRETS_ARN" => None,
         name if name.starts_with("AWS_") => None,
-        "NETWORK_SECRETS" => Some(set(name).unwrap_or_else(local_secrets)),
+        "PUBLIC_URL" => set(name).or_else(|| public_url.map(str::to_owned)),
         // What happens is told in lines of its own; the log is left what those cannot tell.
         "LOG_LEVEL" => Some(set(name).unwrap_or_else(|| "error".to_owned())),
         name => set(name),
-    })
-}
-
-/// [`LOCAL_SECRET`] for every network that is shipped.
-fn local_secrets() -> String {
-    preset::names().map(|name| (name, LOCAL_SECRET)).collect::<serde_json::Value>().to_string()
+    })?;
+    if set("NETWORKS").is_none() {
+        // The first is the one that the printed examples are for.
+        config.networks.extend(config.catalogue.presets().into_iter().filter(|preset| !preset.default));
+    }
+    if set("NETWORK_SECRETS").is_none() {
+        let secrets = Secrets::read(&sample::secrets(&config.networks).to_string());
+        config.secrets = SecretsFrom::Environment(secrets.unwrap_or_default());
+    }
+    Ok(config)
 }
 
 /// The function over the DynamoDB at `endpoint`, its tables made.
-async fn function(endpoint: &str) -> Result<(Config, App), CannotRun> {
-    let config = config(endpoint, config::environment)?;
+async fn function(endpoint: &str, public_url: Option<&str>) -> Result<(Config, App), CannotRun> {
+    let config = config(endpoint, public_url, config::environment)?;
     start_log(&config);
     create_tables(&config.aws.dynamodb(PATIENCE), &config.tables).await?;
     let app = App::start(config.clone()).await?;
@@ -135,7 +141,7 @@ pub enum CannotRun {
 mod tests {
     use super::*;
 
-    use crate::config::SecretsFrom;
+    use crate::preset::Catalogue;
 
     /// A shell that is set up for a real account.
     fn shell(name: &str) -> Option<String> {
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_shell_that_is_set_up_for_a_real_account_does_not_reach_it() {
-        let config = config("http://127.0.0.1:1", shell).unwrap();
+        let config = config("http://127.0.0.1:1", None, shell).unwrap();
         assert_eq!(config.aws.dynamodb_endpoint.as_deref(), Some("http://127.0.0.1:1"));
         assert_eq!(config.aws.secrets_manager_endpoint, None);
         assert_eq!(config.aws.access_key_id, ANY);
@@ -167,14 +173,12 @@ mod tests {
     #[test]
     fn every_network_signs_with_the_local_secret_unless_the_shell_says_otherwise() {
         let secrets = |environment: fn(&str) -> Option<String>| {
-            let config = config("http://127.0.0.1:1", environment).unwrap();
+            let config = config("http://127.0.0.1:1", None, environment).unwrap();
             let SecretsFrom::Environment(secrets) = config.secrets else { panic!() };
-            let signed = config.networks[0].settings.signature.sign(&LOCAL_SECRET.into(), "a=1");
-            let known = secrets.of(&config.networks[0].network);
-            config.networks[0].settings.signature.verify(known, &signed).is_ok()
+            config.networks.iter().filter(|preset| !secrets.of(&preset.network).is_empty()).count()
         };
-        assert!(secrets(shell));
+        assert_eq!(secrets(shell), Catalogue::default().names().len());
         let other = |name: &str| (name == "NETWORK_SECRETS").then(|| "{\"x\": \"y\"}".to_owned());
-        assert!(!secrets(other));
+        assert_eq!(secrets(other), 0);
     }
 }

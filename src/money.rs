@@ -110,6 +110,11 @@ impl<'a> Received<'a> {
         self.negative
     }
 
+    /// Whether it is zero.
+    pub fn is_zero(&self) -> bool {
+        self.integer.bytes().chain(self.fraction.bytes()).all(|digit| digit == b'0')
+    }
+
     /// The amount in coins, decimals beyond the scale cut toward zero: a user never gets a fraction that was not paid.
     ///
     /// # Errors
@@ -119,16 +124,79 @@ impl<'a> Received<'a> {
         if self.integer.len() > INTEGER_DIGITS_MAX {
             return Err(AmountError::TooLarge);
         }
+        let (units, decimals) = self.units(scale.decimals().into());
+        self.signed(Decimal::from_i128_with_scale(units, decimals))
+    }
+
+    /// The coins that it is worth at a rate, exactly, decimals beyond the scale cut toward zero. Of the money itself eight
+    /// decimals count.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError::TooLarge`].
+    pub fn exchanged(&self, rate: Rate, scale: Scale) -> Result<Amount, AmountError> {
+        if self.integer.len() > INTEGER_DIGITS_MAX {
+            return Err(AmountError::TooLarge);
+        }
+        let (units, decimals) = self.units(Scale::MAX.into());
+        let product = units.checked_mul(rate.units).ok_or(AmountError::TooLarge)?;
+        let beyond = (decimals + rate.decimals).saturating_sub(scale.decimals().into());
+        let kept = decimals + rate.decimals - beyond;
+        let coins = product / 10i128.pow(beyond);
+        self.signed(Decimal::try_from_i128_with_scale(coins, kept).map_err(|_| AmountError::TooLarge)?)
+    }
+
+    /// The hundredth of it: cents as dollars.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError::TooLarge`].
+    pub fn hundredth(&self, scale: Scale) -> Result<Amount, AmountError> {
+        self.exchanged(Rate { units: 1, decimals: 2 }, scale)
+    }
+
+    /// Without its sign, in units of the last of at most `max` decimals, and how many decimals those are.
+    fn units(&self, max: u32) -> (i128, u32) {
         let (mut value, mut decimals) = (0i128, 0);
         for digit in self.integer.bytes() {
             value = value * 10 + i128::from(digit - b'0');
         }
-        for digit in self.fraction.bytes().take(usize::from(scale.decimals())) {
+        for digit in self.fraction.bytes().take(usize::try_from(max).unwrap_or(0)) {
             value = value * 10 + i128::from(digit - b'0');
             decimals += 1;
         }
-        let magnitude = Decimal::from_i128_with_scale(value, decimals);
+        (value, decimals)
+    }
+
+    fn signed(&self, magnitude: Decimal) -> Result<Amount, AmountError> {
         Amount::new(if self.negative { -magnitude } else { magnitude }).ok_or(AmountError::TooLarge)
+    }
+}
+
+/// Coins for one dollar, or for one cent of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Coins, in units of the last decimal.
+    units: i128,
+    decimals: u32,
+}
+
+impl Rate {
+    /// Most digits before the point, so that no product leaves the range.
+    const INTEGER_DIGITS_MAX: usize = 7;
+
+    /// Reads coins for one dollar: a plain decimal above zero with at most 7 digits before the point and 8 behind.
+    pub fn read(text: &str) -> Option<Rate> {
+        let received = Received::read(text).ok()?;
+        let fits = received.integer.len() <= Self::INTEGER_DIGITS_MAX && received.fraction.len() <= Scale::MAX.into();
+        let (units, decimals) = received.units(Scale::MAX.into());
+        (fits && units > 0 && !received.negative).then_some(Rate { units, decimals })
+    }
+
+    /// The same rate for amounts in cents.
+    #[must_use]
+    pub fn of_cents(self) -> Rate {
+        Rate { decimals: self.decimals + 2, ..self }
     }
 }
 
@@ -238,6 +306,32 @@ mod tests {
         assert_eq!(cut("1000000000000000", 2), Err(AmountError::TooLarge));
         assert_eq!(cut(&"9".repeat(64), 2), Err(AmountError::TooLarge));
         assert_eq!(cut(&"0".repeat(65), 2), Err(AmountError::TooLong));
+    }
+
+    #[test]
+    fn money_is_exchanged_exactly_and_cut_toward_zero() {
+        let exchanged = |text: &str, rate: &str, cents: bool| {
+            let rate = Rate::read(rate).unwrap();
+            let rate = if cents { rate.of_cents() } else { rate };
+            Received::read(text).unwrap().exchanged(rate, Scale::new(2).unwrap()).map(|amount| amount.to_string())
+        };
+        for (text, rate, cents, expected) in [
+            ("0.50", "1000", false, "500"),
+            ("0.3333", "1000", false, "333.3"),
+            ("0.0333333", "99.9", false, "3.32"),
+            ("30", "1000", true, "300"),
+            ("1", "0.5", true, "0"),
+            ("-0.50", "1000", false, "-500"),
+            ("12.99999999", "0.00000001", false, "0"),
+            ("999999999999999", "100", false, "99999999999999900"),
+        ] {
+            assert_eq!(exchanged(text, rate, cents).as_deref(), Ok(expected), "{text} at {rate}");
+        }
+        assert_eq!(exchanged("999999999999999.99999999", "9999999.99999999", false), Err(AmountError::TooLarge));
+        assert_eq!(exchanged("1000000000000000", "1", false), Err(AmountError::TooLarge));
+        for rate in ["0", "-1", "1e3", "10000000", "0.000000001", ""] {
+            assert_eq!(Rate::read(rate), None, "{rate}");
+        }
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! The offerwall contract: a network's signed GET becomes a claim, a claim becomes postings, an outcome becomes an
+//! The offerwall contract: a network's signed postback becomes a claim, a claim becomes postings, an outcome becomes an
 //! answer.
 //!
 //! Pure: decides everything and does nothing. No I/O happens before [`read`] has verified the signature, and nothing is
-//! left to decide after [`plan`]. An answer never carries a secret, a balance or a value that the caller sent.
+//! left to decide after [`plan`]. An answer never carries a secret, a balance or anything of a request that was refused.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
-use percent_encoding::percent_decode;
-use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
-use crate::event::{Answer, Request};
+use crate::event::{Answer, ContentType, Request};
+use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
 use crate::id::{Currency, IdError, TransId, UserId};
 use crate::ledger::{
     Case, CaseKind, Entry, Evidence, Field, Guard, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome, Posting,
     SOURCE_IP_MAX, Status,
 };
 use crate::money::{Amount, AmountError, Received, Scale};
-use crate::preset::Preset;
+use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Unit};
+use crate::signature::{Algorithm, BadSignature, Key, Place, Wire};
 
 /// The coins of a deployment.
 #[derive(Debug, Clone)]
@@ -49,15 +49,39 @@ pub struct Claim {
     pub offer: Offer,
 }
 
-/// Why a request is not a claim.
+/// What a verified request says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// Coins are to be moved.
+    Claim(Claim),
+    /// Nothing is to be moved, and nothing else of the request was read.
+    Note(Note),
+}
+
+/// What moves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note {
+    /// It may become a credit.
+    Pending,
+    /// A test of the network's.
+    Test,
+    /// Something that pays nothing.
+    Ignored,
+}
+
+/// Why a request says nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
     /// No enabled network has that path.
     UnknownNetwork,
-    /// The network sends its postbacks by another method.
-    MethodNotAllowed,
-    /// No secret in force signed the query.
-    BadSignature,
+    /// The network sends its postbacks by another method than this one.
+    MethodNotAllowed(&'static str),
+    /// No key in force signed the request.
+    BadSignature(BadSignature),
+    /// It comes from an address that is not the network's.
+    BadSource,
+    /// Its body is not what the network sends.
+    NotJson,
     /// Parameters that cannot be used, each with the reason, in the order in which we read them.
     Parameters(Vec<Fault>),
 }
@@ -74,24 +98,18 @@ pub struct Fault {
 /// Why a parameter cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    #[error("missing")]
-    Missing,
-    #[error("sent more than once")]
-    Repeated,
-    #[error("a macro that the network did not replace")]
-    Macro,
-    #[error("a broken percent escape")]
-    Escape,
-    #[error("not UTF-8")]
-    NotUtf8,
+    #[error(transparent)]
+    Doubt(#[from] Doubt),
     #[error("not a status of this network")]
     UnknownStatus,
     #[error("a negative credit")]
     NegativeCredit,
+    #[error("not of the form that this network sends")]
+    Format,
     #[error(transparent)]
-    Id(IdError),
+    Id(#[from] IdError),
     #[error(transparent)]
-    Amount(AmountError),
+    Amount(#[from] AmountError),
 }
 
 impl Rejection {
@@ -99,9 +117,23 @@ impl Rejection {
     pub fn as_str(&self) -> &'static str {
         match self {
             Rejection::UnknownNetwork => "unknown_network",
-            Rejection::MethodNotAllowed => "method_not_allowed",
-            Rejection::BadSignature => "bad_signature",
-            Rejection::Parameters(_) => "bad_parameters",
+            Rejection::MethodNotAllowed(_) => "method_not_allowed",
+            Rejection::BadSignature(_) => "bad_signature",
+            Rejection::BadSource => "bad_source",
+            Rejection::NotJson | Rejection::Parameters(_) => "bad_parameters",
+        }
+    }
+
+    /// What is wrong, for the log; nothing of the request's values.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Rejection::UnknownNetwork | Rejection::MethodNotAllowed(_) => None,
+            Rejection::BadSignature(why) => Some(why.to_string()),
+            Rejection::BadSource => Some("the source address is not on the network's list".to_owned()),
+            Rejection::NotJson => Some("the body is no JSON object".to_owned()),
+            Rejection::Parameters(faults) => {
+                Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))
+            }
         }
     }
 }
@@ -117,6 +149,8 @@ impl fmt::Display for Fault {
 pub enum Happened {
     /// The coins are in the account.
     Credited,
+    /// The coins are kept back for a person to release.
+    Suspended,
     /// What was credited is taken back.
     Reversed,
     /// The reversal of a credit that we never saw is recorded; it moved nothing.
@@ -127,6 +161,8 @@ pub enum Happened {
     Duplicate,
     /// Known, and not the same.
     Conflict,
+    /// Nothing that moves coins.
+    Noted(Note),
 }
 
 impl Happened {
@@ -134,11 +170,15 @@ impl Happened {
     pub fn as_str(self) -> &'static str {
         match self {
             Happened::Credited => "credited",
+            Happened::Suspended => "suspended",
             Happened::Reversed => "reversed",
             Happened::ReversedUnseen => "reversed_unseen",
             Happened::LateCredit => "late_credit",
             Happened::Duplicate => "duplicate",
             Happened::Conflict => "conflict",
+            Happened::Noted(Note::Pending) => "pending",
+            Happened::Noted(Note::Test) => "test",
+            Happened::Noted(Note::Ignored) => "ignored",
         }
     }
 }
@@ -155,128 +195,186 @@ pub fn preset_at<'a>(enabled: &'a [Preset], path: &str) -> Option<&'a Preset> {
 ///
 /// # Errors
 ///
-/// [`Rejection`] in the order in which it is decided: method, signature, parameters.
-pub fn read(preset: &Preset, secrets: &[SecretString], coins: &Coins, request: &Request) -> Result<Claim, Rejection> {
-    if request.method != "GET" {
-        return Err(Rejection::MethodNotAllowed);
+/// [`Rejection`] in the order in which it is decided: method, signature, source, body, parameters.
+pub fn read(preset: &Preset, keys: &[Key], coins: &Coins, request: &Request) -> Result<Report, Rejection> {
+    if request.method != preset.carrier.method() {
+        return Err(Rejection::MethodNotAllowed(preset.carrier.method()));
     }
-    let settings = &preset.settings;
-    settings.signature.verify(secrets, &request.query).map_err(|_| Rejection::BadSignature)?;
-
-    let names = &settings.parameters;
-    let mut query = Query { query: &request.query, faults: Vec::new() };
-    let user = query.required(&names.user_id, |text| UserId::new(text).map_err(Why::Id));
-    let trans_id = query.required(&names.trans_id, |text| TransId::of(&preset.network, text).map_err(Why::Id));
-    let status = query.required(&names.status, |text| {
-        let means = |values: &[String]| values.iter().any(|value| value == text);
-        match (means(&settings.statuses.credit), means(&settings.statuses.reversal)) {
-            (true, _) => Ok(Status::Credit),
-            (_, true) => Ok(Status::Reversal),
-            (false, false) => Err(Why::UnknownStatus),
+    on_wire(preset, request, |wire, readable| {
+        preset.signature.verify(keys, wire).map_err(Rejection::BadSignature)?;
+        if preset.source.mode == SourceMode::Enforce && !preset.source.lists(&request.source_ip) {
+            return Err(Rejection::BadSource);
         }
-    });
-    let amount = query.required(&names.amount, |text| {
-        let received = Received::read(text).map_err(Why::Amount)?;
-        let amount = match status {
+        if !readable {
+            return Err(Rejection::NotJson);
+        }
+        report(preset, coins, wire).map_err(Rejection::Parameters)
+    })
+}
+
+/// Looks at a request as its network sends it, and whether its body could be read.
+pub fn on_wire<T>(preset: &Preset, request: &Request, look: impl FnOnce(&Wire<'_>, bool) -> T) -> T {
+    let carrier = preset.carrier;
+    let body = match carrier {
+        Carrier::Query => Vec::new(),
+        Carrier::Form | Carrier::Json => request.body().unwrap_or_default(),
+    };
+    let text = String::from_utf8_lossy(&body);
+    let fields = match carrier {
+        Carrier::Query => Some(Fields::encoded(&request.query)),
+        Carrier::Form => Some(Fields::encoded(&text)),
+        Carrier::Json => Fields::json(&text),
+    };
+    let readable = fields.is_some();
+    let fields = fields.unwrap_or_default();
+    look(&Wire { request, carrier, fields: &fields, body: &body }, readable)
+}
+
+/// Reads a verified request.
+fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec<Fault>> {
+    let class = preset.class(wire.fields);
+    let status = match class {
+        Ok(Class::Credit) => Some(Status::Credit),
+        Ok(Class::Reversal) => Some(Status::Reversal),
+        Ok(Class::Pending) => return Ok(Report::Note(Note::Pending)),
+        Ok(Class::Test) => return Ok(Report::Note(Note::Test)),
+        Ok(Class::Ignore) => return Ok(Report::Note(Note::Ignored)),
+        Err(_) => None,
+    };
+    let names = &preset.parameters;
+    let mut form = Form { fields: wire.fields, faults: Vec::new() };
+    let user = form.required(&names.user_id, |text| Ok(UserId::new(text)?));
+    let trans_id = form.trans_id(preset, status);
+    if let Err((parameter, doubt)) = class {
+        form.faults.push(Fault { parameter, why: doubt.map_or(Why::UnknownStatus, Why::Doubt) });
+    }
+    let amount = form.required(&names.amount, |text| {
+        let received = Received::read(text)?;
+        let amount = match (status, preset.unit) {
             // What was credited is reversed: this amount's sign and size mean nothing.
-            Some(Status::Reversal) => Amount::ZERO,
-            Some(Status::Credit) if received.is_negative() => return Err(Why::NegativeCredit),
-            Some(Status::Credit) | None => received.cut(coins.scale).map_err(Why::Amount)?,
+            (Some(Status::Reversal), _) => Amount::ZERO,
+            (Some(Status::Credit), _) if received.is_negative() => return Err(Why::NegativeCredit),
+            (_, Unit::Coins) => received.cut(coins.scale)?,
+            (_, Unit::Money(rate)) => received.exchanged(rate, coins.scale)?,
         };
         Ok((amount, text.to_owned()))
     });
-    let offer = Offer {
-        offer_id: query.optional(names.offer_id.as_deref(), OFFER_ID_MAX),
-        offer_name: query.optional(names.offer_name.as_deref(), OFFER_NAME_MAX),
-        goal_id: query.optional(names.goal_id.as_deref(), OFFER_ID_MAX),
-        payout_usd: query.optional(names.payout_usd.as_deref(), usize::MAX).and_then(|text| payout(&text)),
-    };
-    let (Some(user), Some(trans_id), Some(status), Some((amount, amount_received))) = (user, trans_id, status, amount)
+    for (name, format) in &preset.formats {
+        if wire.fields.strict(name).is_ok_and(|text| !format.fits(&text)) {
+            form.faults.push(Fault { parameter: name.clone(), why: Why::Format });
+        }
+    }
+    let (true, Some(user), Some(trans_id), Some(status), Some((amount, amount_received))) =
+        (form.faults.is_empty(), user, trans_id, status, amount)
     else {
-        return Err(Rejection::Parameters(query.faults));
+        return Err(form.faults);
+    };
+    let offer = Offer {
+        offer_id: form.optional(names.offer_id.as_deref(), OFFER_ID_MAX),
+        offer_name: form.optional(names.offer_name.as_deref(), OFFER_NAME_MAX),
+        goal_id: form.optional(names.goal_id.as_deref(), OFFER_ID_MAX),
+        payout_usd: payout(preset, &form, status),
     };
     let evidence = Evidence {
         preset: Some(preset.network.clone()),
         amount_received,
-        source_ip: cut(request.source_ip.clone(), SOURCE_IP_MAX),
-        fingerprint: hex::encode(&Sha256::digest(&request.query)[..16]),
+        source_ip: cut(wire.request.source_ip.clone(), SOURCE_IP_MAX),
+        fingerprint: fingerprint(preset, wire),
     };
-    Ok(Claim { trans_id, status, user, currency: coins.currency.clone(), amount, evidence, offer })
+    Ok(Report::Claim(Claim { trans_id, status, user, currency: coins.currency.clone(), amount, evidence, offer }))
 }
 
-/// A payout of the deployment's books, at most eight decimals. One that does not read is left out: it moves no coins,
-/// and a credit must not wait for it.
-fn payout(text: &str) -> Option<Amount> {
-    Received::read(text).ok()?.cut(Scale::new(Scale::MAX)?).ok()
+/// A payout for the deployment's books, at most eight decimals, its sign that of what happened. One that does not read is
+/// left out: it moves no coins, and a credit must not wait for it.
+fn payout(preset: &Preset, form: &Form<'_>, status: Status) -> Option<Amount> {
+    let payout = preset.parameters.payout.as_ref()?;
+    let text = form.optional(Some(&payout.parameter), usize::MAX)?;
+    let (received, scale) = (Received::read(&text).ok()?, Scale::new(Scale::MAX)?);
+    let amount = if payout.cents { received.hundredth(scale) } else { received.cut(scale) }.ok()?;
+    let taken_back = status == Status::Reversal;
+    Some(if taken_back == (amount > Amount::ZERO) { amount.negated() } else { amount })
 }
 
-/// A signed query, and what is wrong with it.
-struct Query<'a> {
-    query: &'a str,
+/// The first 32 hex digits of the SHA-256 of the query and the body as they were on the wire. Where the request carries the
+/// secret itself, of everything else: a short secret could be found from it.
+fn fingerprint(preset: &Preset, wire: &Wire<'_>) -> String {
+    let mut hash = Sha256::new();
+    match (preset.signature.algorithm, &preset.signature.place) {
+        (Algorithm::Token, Some(Place::Field(token))) => {
+            for (name, value) in wire.fields.iter().filter(|(name, _)| name != token) {
+                hash.update(format!("{name}={}&", value.raw()));
+            }
+        }
+        _ => {
+            hash.update(&wire.request.query);
+            hash.update(wire.body);
+        }
+    }
+    hex::encode(&hash.finalize()[..16])
+}
+
+/// The fields of a verified request, and what is wrong with them.
+struct Form<'a> {
+    fields: &'a Fields<'a>,
     faults: Vec<Fault>,
 }
 
-impl<'a> Query<'a> {
+impl Form<'_> {
     /// Reads a parameter that money depends on: anything doubtful in it is a fault.
     fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Why>) -> Option<T> {
-        let result = self.once(name).and_then(strict).and_then(|text| match text.as_ref() {
-            "" => Err(Why::Missing),
-            text if is_macro(text) || holds_macro(text) => Err(Why::Macro),
-            text => parse(text),
-        });
+        let result = self.fields.strict(name).map_err(Why::Doubt).and_then(|text| parse(&text));
         result.map_err(|why| self.faults.push(Fault { parameter: name.to_owned(), why })).ok()
     }
 
     /// Reads a parameter that no money depends on: what is doubtful in it is left out or replaced, and nothing is
     /// refused.
     fn optional(&self, name: Option<&str>, max: usize) -> Option<String> {
-        let text = lossy(self.once(name?).ok()?);
-        (!text.is_empty() && !is_macro(&text)).then(|| cut(text.replace(char::is_control, " "), max))
+        let text = self.fields.lenient(name?)?;
+        Some(cut(text.replace(char::is_control, " "), max))
     }
 
-    /// The one raw value of a parameter.
-    fn once(&self, name: &str) -> Result<&'a str, Why> {
-        let mut values = self.query.split('&').filter_map(|segment| {
-            let (key, value) = segment.split_once('=').unwrap_or((segment, ""));
-            (lossy(key) == name).then_some(value)
+    /// The conversation: the id of the credit, also where a reversal has one of its own.
+    fn trans_id(&mut self, preset: &Preset, status: Option<Status>) -> Option<TransId> {
+        let reversal = Some(&preset.reversal).filter(|_| status == Some(Status::Reversal));
+        if let Some(name) = reversal.and_then(|reversal| reversal.parameter.as_deref()) {
+            match self.fields.strict(name) {
+                Err(Doubt::Missing) => {}
+                _ => return self.required(name, |text| Ok(TransId::of(&preset.network, text)?)),
+            }
+        }
+        match &preset.parameters.trans_id {
+            Identity::Field(name) => self.required(name, |text| {
+                let prefix = reversal.and_then(|reversal| reversal.prefix.as_ref());
+                let credit = prefix.and_then(|(prefix, credit)| Some(format!("{credit}{}", text.strip_prefix(prefix)?)));
+                Ok(TransId::of(&preset.network, credit.as_deref().unwrap_or(text))?)
+            }),
+            Identity::Fingerprint(picks) => {
+                let before = self.faults.len();
+                let mut hash = Sha256::new();
+                for pick in picks {
+                    hash.update(self.picked(pick));
+                }
+                let id = format!("fp-{}", hex::encode(&hash.finalize()[..16]));
+                (self.faults.len() == before).then(|| TransId::of(&preset.network, &id).ok()).flatten()
+            }
+        }
+    }
+
+    /// One field of a fingerprint, so written that no two lists of fields look the same.
+    fn picked(&mut self, pick: &Pick) -> Vec<u8> {
+        let picked = pick.of(self.fields).and_then(|value| match self.fields.strict(&pick.name) {
+            Err(doubt) if doubt != Doubt::Missing => Err(doubt),
+            _ => Ok(value),
         });
-        let value = values.next().ok_or(Why::Missing)?;
-        if values.next().is_some() { Err(Why::Repeated) } else { Ok(value) }
+        match picked {
+            Ok(Some(value)) => [b"1", value.len().to_be_bytes().as_slice(), &value].concat(),
+            Ok(None) => b"0".to_vec(),
+            Err(doubt) => {
+                self.faults.push(Fault { parameter: pick.name.clone(), why: doubt.into() });
+                Vec::new()
+            }
+        }
     }
-}
-
-/// The form decoding of a raw value, or why it has none.
-fn strict(raw: &str) -> Result<Cow<'_, str>, Why> {
-    let broken = raw
-        .split('%')
-        .skip(1)
-        .any(|rest| !matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()));
-    if broken {
-        return Err(Why::Escape);
-    }
-    if !raw.contains(['%', '+']) {
-        return Ok(raw.into());
-    }
-    let spaced = raw.replace('+', " ");
-    percent_decode(spaced.as_bytes()).decode_utf8().map(|text| text.into_owned().into()).map_err(|_| Why::NotUtf8)
-}
-
-/// The form decoding of a raw value with whatever is broken in it left standing or replaced.
-fn lossy(raw: &str) -> Cow<'_, str> {
-    if !raw.contains(['%', '+']) {
-        return raw.into();
-    }
-    percent_decode(raw.replace('+', " ").as_bytes()).decode_utf8_lossy().into_owned().into()
-}
-
-/// Whether a value is a macro such as `{trans_id}` or `[trans_id]` that a network should have replaced.
-fn is_macro(text: &str) -> bool {
-    (text.starts_with('{') && text.ends_with('}')) || (text.starts_with('[') && text.ends_with(']'))
-}
-
-/// Whether a value holds a macro in braces: what should tell conversations or users apart would be the same for all.
-fn holds_macro(text: &str) -> bool {
-    text.split_once('{').is_some_and(|(_, rest)| rest.contains('}'))
 }
 
 /// At most `max` bytes of a text, whole characters only.
@@ -297,7 +395,7 @@ pub fn needs_conversation(claim: &Claim) -> bool {
 ///
 /// When all are refused, the conversation or the account changed since the conversation was read: read it again and
 /// plan anew.
-pub fn plan(claim: &Claim, conversation: &[Entry], now: Timestamp) -> Vec<(Posting, Happened)> {
+pub fn plan(preset: &Preset, claim: &Claim, conversation: &[Entry], now: Timestamp) -> Vec<(Posting, Happened)> {
     let entry = Entry {
         trans_id: claim.trans_id.clone(),
         status: claim.status,
@@ -311,14 +409,27 @@ pub fn plan(claim: &Claim, conversation: &[Entry], now: Timestamp) -> Vec<(Posti
         offer: claim.offer.clone(),
     };
     match claim.status {
-        Status::Credit => {
-            vec![(Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() }, Happened::Credited)]
-        }
+        Status::Credit => match preset.cap {
+            Some(cap) if entry.amount > cap => vec![(suspend(entry, preset, cap), Happened::Suspended)],
+            _ => vec![(Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() }, Happened::Credited)],
+        },
         Status::Reversal => match conversation.iter().find(|known| known.status == Status::Credit) {
             Some(credit) => reverse(entry, credit),
             None => vec![(reverse_unseen(entry), Happened::ReversedUnseen)],
         },
     }
+}
+
+/// Keeps back a credit that is above the cap, with a case: it is recorded, and nobody can spend it.
+fn suspend(mut entry: Entry, preset: &Preset, cap: Amount) -> Posting {
+    let user = std::mem::replace(&mut entry.user, UserId::suspense(&preset.network));
+    let detail = format!(
+        "The credit of {} for user {user} is above the cap of {cap}: the coins are kept in {}.",
+        entry.amount, entry.user
+    );
+    entry.user_received = Some(user);
+    let cases = vec![case(CaseKind::OverCap, &entry, detail)];
+    Posting { entry, companion: None, guard: Guard::None, cases }
 }
 
 /// Takes back what `credit` gave, from the user who got it: plainly where the coins are still there, else below zero
@@ -330,7 +441,7 @@ fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
         entry.user_received = Some(std::mem::replace(&mut entry.user, credit.user.clone()));
     }
     let mut cases = Vec::new();
-    if let Some(named) = &entry.user_received {
+    if let Some(named) = entry.user_received.as_ref().filter(|named| *named != credit.user_claimed()) {
         let detail = format!(
             "The reversal names user {named}, the credit user {}: the coins were taken from {}.",
             credit.user, credit.user
@@ -404,31 +515,65 @@ pub fn conclude(posting: &Posting, meaning: Happened, outcome: Outcome) -> Optio
     }
 }
 
-/// The answer to a claim that was settled.
-pub fn answer(preset: &Preset, happened: Happened) -> Answer {
-    let answers = &preset.settings.answers;
-    let body = match happened {
-        Happened::Credited | Happened::Reversed | Happened::ReversedUnseen | Happened::LateCredit => &answers.applied,
+/// The answer to a report that was settled.
+pub fn answer(preset: &Preset, request: &Request, happened: Happened) -> Answer {
+    let answers = &preset.answers;
+    let reply = match happened {
+        Happened::Credited
+        | Happened::Suspended
+        | Happened::Reversed
+        | Happened::ReversedUnseen
+        | Happened::LateCredit => &answers.applied,
         Happened::Duplicate | Happened::Conflict => &answers.duplicate,
+        Happened::Noted(_) => &answers.ignored,
     };
-    Answer::new(200, body.clone())
+    say(preset, request, reply)
 }
 
-/// The answer to a request that is not a claim.
-pub fn refuse(rejection: &Rejection) -> Answer {
-    match rejection {
-        Rejection::UnknownNetwork => Answer::new(404, "no such network"),
-        Rejection::MethodNotAllowed => Answer::new(405, "method not allowed: send a GET"),
-        Rejection::BadSignature => Answer::new(403, "bad signature"),
-        Rejection::Parameters(faults) => {
-            let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
-            Answer::new(400, lines.join("\n"))
+/// The answer to a request that says nothing. `preset` is that of its path.
+pub fn refuse(preset: Option<&Preset>, request: &Request, rejection: &Rejection) -> Answer {
+    match (preset, rejection) {
+        (_, Rejection::MethodNotAllowed(method)) => {
+            Answer::new(405, format!("method not allowed: send a {method}"))
         }
+        (None, _) | (_, Rejection::UnknownNetwork) => Answer::new(404, "no such network"),
+        (Some(preset), Rejection::BadSignature(_)) => say(preset, request, &preset.answers.bad_signature),
+        (Some(preset), Rejection::BadSource) => say(preset, request, &preset.answers.bad_source),
+        (Some(preset), Rejection::NotJson | Rejection::Parameters(_)) => match &preset.answers.bad_parameters {
+            Some(reply) => say(preset, request, reply),
+            None => Answer::new(400, rejection.why().unwrap_or_default().replace("; ", "\n")),
+        },
     }
 }
 
 /// The answer when the ledger could not be asked in time, or could not be asked at all: nothing is half done, and the
 /// network's next attempt is safe.
-pub fn try_again() -> Answer {
-    Answer::new(503, "try again")
+pub fn try_again(preset: &Preset, request: &Request) -> Answer {
+    say(preset, request, &preset.answers.unavailable)
+}
+
+/// An answer with the request's fields in it.
+fn say(preset: &Preset, request: &Request, reply: &Reply) -> Answer {
+    /// Most bytes of a field that go back to whoever sent it.
+    const ECHO_MAX: usize = 256;
+    let content_type = preset.answers.content_type;
+    let body = match &reply.body[..] {
+        [] => Cow::Borrowed(""),
+        [Piece::Literal(text)] => Cow::Owned(text.clone()),
+        pieces => on_wire(preset, request, |wire, _| {
+            let piece = |piece: &Piece| match piece {
+                Piece::Literal(text) => text.clone(),
+                Piece::Placeholder(name) => {
+                    let text = wire.fields.lenient(name).unwrap_or_default();
+                    let text = cut(text.replace(char::is_control, " "), ECHO_MAX);
+                    match content_type {
+                        ContentType::Text => text,
+                        ContentType::Json => text.replace('\\', "\\\\").replace('"', "\\\""),
+                    }
+                }
+            };
+            Cow::Owned(pieces.iter().map(piece).collect())
+        }),
+    };
+    Answer { status: reply.status, body, content_type }
 }

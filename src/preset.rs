@@ -1,52 +1,110 @@
-//! A network as data: how its postback is signed, what its parameters and statuses mean, what it wants to hear.
+//! A network as data: how its postback is signed, what its parameters mean, from where it comes, what it wants to hear.
 //!
-//! The networks themselves are the files in `presets/`. No network is ever named in code.
+//! The networks that are shipped are the files in `presets/`; a deployment's own come in one document of the same language.
+//! No network is ever named in code. A preset is read whole or not at all, and every fault in it is told with its place.
+
+mod document; // a TOML tree whose values know their places
+mod read; // the language: from a tree to a preset
+
+use std::net::IpAddr;
 
 use include_dir::{Dir, include_dir};
-use serde::Deserialize;
+use ipnet::IpNet;
 
+use crate::event::ContentType;
+use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
 use crate::id::Network;
-use crate::signature::Recipe;
+use crate::money::{Amount, Rate, Received};
+use crate::signature::{Algorithm, Recipe};
+
+use document::{Faults, Kind, Node};
+
+pub use document::{Fault, Place};
 
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/presets");
 
 /// One network, typed and validated.
 #[derive(Debug, Clone)]
 pub struct Preset {
-    /// The name of its file and of its path.
+    /// Its name, which is also its path's.
     pub network: Network,
-    /// What its file says.
-    pub settings: Settings,
-}
-
-/// What a preset's file says. Unknown keys are refused.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
+    /// What a person should know of it.
+    pub about: About,
     /// Whether it is enabled where a deployment names no networks.
-    #[serde(default)]
     pub default: bool,
+    /// Whether the deployment accepts a signature that leaves the amount or the id open.
+    pub accept_weak: bool,
+    /// How its requests carry their fields.
+    pub carrier: Carrier,
     /// How its requests are signed.
     pub signature: Recipe,
     /// What its parameters are called.
     pub parameters: Parameters,
-    /// What its statuses mean.
-    pub statuses: Statuses,
+    /// What values of some parameters always look like.
+    pub formats: Vec<(String, Format)>,
+    /// What its amounts are.
+    pub unit: Unit,
+    /// What happened: the first rule that fits decides.
+    pub rules: Vec<Rule>,
+    /// How a reversal names its credit.
+    pub reversal: Original,
     /// What it wants to hear.
     pub answers: Answers,
+    /// From where it sends.
+    pub source: Source,
+    /// Most coins of one credit that reach a user; what is above waits for a person.
+    pub cap: Option<Amount>,
+}
+
+/// What a person should know of a network.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Its name in the world.
+    pub name: String,
+    /// The page that documents its postback.
+    pub docs: Option<String>,
+    /// What this preset rests on.
+    pub evidence: Evidence,
+    /// The query to paste behind our URL in the network's dashboard, with its macros; `None` where it adds everything itself.
+    pub postback: Option<String>,
+    /// What must be switched on in the network's dashboard.
+    pub dashboard: Option<String>,
+    /// The file that it comes from.
+    pub file: String,
+    /// How many of its keys the deployment's own document sets.
+    pub own_keys: usize,
+}
+
+/// What a preset rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// The network's own documentation.
+    Official,
+    /// Integrations that work with it.
+    Community,
+    /// Contradictory or inferred: watch it before you trust it.
+    Experimental,
+}
+
+impl Evidence {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Evidence::Official => "official",
+            Evidence::Community => "community",
+            Evidence::Experimental => "experimental",
+        }
+    }
 }
 
 /// The network's names for what we read.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 pub struct Parameters {
     /// The app's user.
     pub user_id: String,
-    /// The conversion, the same in every attempt and in its reversal.
-    pub trans_id: String,
-    /// What happened: one of [`Statuses`].
-    pub status: String,
-    /// The coins.
+    /// The conversion, the same in every attempt.
+    pub trans_id: Identity,
+    /// The coins, or the money that they are paid for.
     pub amount: String,
     /// The offer's id.
     pub offer_id: Option<String>,
@@ -54,97 +112,438 @@ pub struct Parameters {
     pub offer_name: Option<String>,
     /// The goal's id.
     pub goal_id: Option<String>,
-    /// What the network pays the app, in US dollars.
-    pub payout_usd: Option<String>,
+    /// What the network pays the app.
+    pub payout: Option<Payout>,
 }
 
-/// The values of the status parameter, by what they mean.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Statuses {
+/// What tells one conversion from all others.
+#[derive(Debug, Clone)]
+pub enum Identity {
+    /// An id that the network chose.
+    Field(String),
+    /// Where it sends none: everything that makes a conversion another one.
+    Fingerprint(Vec<Pick>),
+}
+
+/// What a value always looks like. Both have one length, so that a value cannot grow by what belongs to its neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// This many bytes.
+    Bytes(usize),
+    /// 32 hex digits in five groups.
+    Uuid,
+}
+
+impl Format {
+    /// Whether a value looks like it.
+    pub fn fits(self, text: &str) -> bool {
+        match self {
+            Format::Bytes(bytes) => text.len() == bytes,
+            Format::Uuid => {
+                let groups: Vec<_> = text.split('-').map(str::len).collect();
+                groups == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+            }
+        }
+    }
+}
+
+/// What the network pays the app.
+#[derive(Debug, Clone)]
+pub struct Payout {
+    pub parameter: String,
+    /// In US cents; else in dollars.
+    pub cents: bool,
+}
+
+/// What a network's amounts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Coins.
+    Coins,
+    /// Money, paid in coins at a rate.
+    Money(Rate),
+}
+
+/// What a request says happened. The class alone decides whether coins are given or taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
     /// Coins are given.
-    pub credit: Vec<String>,
+    Credit,
     /// What was given is taken back.
-    pub reversal: Vec<String>,
+    Reversal,
+    /// It may become a credit, and is none yet.
+    Pending,
+    /// Nobody did anything.
+    Test,
+    /// Something that pays nothing.
+    Ignore,
 }
 
-/// The bodies that the network takes as done.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What must hold for a class.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Conditions on parameters, all of which must hold.
+    pub when: Vec<(String, Condition)>,
+    /// What happened then.
+    pub is: Class,
+}
+
+/// A condition on one parameter.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// It is exactly one of these texts.
+    OneOf(Vec<String>),
+    /// It begins with this.
+    Prefix(String),
+    /// It is a number of this sign.
+    Sign(Sign),
+    /// It is there and not empty, or it is not.
+    Present(bool),
+}
+
+/// The sign of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    Negative,
+    Zero,
+    Positive,
+}
+
+/// How a reversal names its credit. Where none of these say, it has the credit's id.
+#[derive(Debug, Clone, Default)]
+pub struct Original {
+    /// A parameter that holds the credit's id.
+    pub parameter: Option<String>,
+    /// What a reversal's id begins with, and what the credit's begins with instead.
+    pub prefix: Option<(String, String)>,
+}
+
+/// What the network wants to hear.
+#[derive(Debug, Clone)]
 pub struct Answers {
     /// For what moved coins or was recorded for the first time.
-    pub applied: String,
+    pub applied: Reply,
     /// For what was known.
-    pub duplicate: String,
+    pub duplicate: Reply,
+    /// For what moves nothing: pending, a test, ignored.
+    pub ignored: Reply,
+    /// For a request that nobody we know signed.
+    pub bad_signature: Reply,
+    /// For a request from an address that is not the network's.
+    pub bad_source: Reply,
+    /// For parameters that cannot be used; `None` for a line for each.
+    pub bad_parameters: Option<Reply>,
+    /// For our own failure.
+    pub unavailable: Reply,
+    /// What the bodies are.
+    pub content_type: ContentType,
+    /// The statuses after which the network does not send again.
+    pub final_statuses: Vec<u16>,
+}
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    /// Placeholders stand for the request's fields.
+    pub body: Vec<Piece>,
+}
+
+/// From where a network sends.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// What is done about an address that is not on the list.
+    pub mode: SourceMode,
+    /// The list.
+    pub addresses: Vec<IpNet>,
+}
+
+/// What is done about a source address that is not the network's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SourceMode {
+    /// The request is refused.
+    Enforce,
+    /// A warning is logged.
+    Warn,
+    /// Nothing.
+    #[default]
+    Off,
+}
+
+impl SourceMode {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SourceMode::Enforce => "enforce",
+            SourceMode::Warn => "warn",
+            SourceMode::Off => "off",
+        }
+    }
+}
+
+impl Source {
+    /// Whether an address is on the list. One that nobody can tell is not.
+    pub fn lists(&self, address: &str) -> bool {
+        let address = address.parse::<IpAddr>().map(|address| address.to_canonical());
+        address.is_ok_and(|address| self.addresses.iter().any(|net| net.contains(&address)))
+    }
+}
+
+/// What a signature may leave open: whoever has seen one good request can change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    User,
+    Amount,
+    Id,
+    Status,
+}
+
+impl Open {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Open::User => "user",
+            Open::Amount => "amount",
+            Open::Id => "id",
+            Open::Status => "status",
+        }
+    }
+}
+
+impl Preset {
+    /// What the request says happened.
+    ///
+    /// # Errors
+    ///
+    /// The parameters that say it, and why they do not: `None` where none of the rules fits.
+    pub fn class(&self, fields: &Fields<'_>) -> Result<Class, (String, Option<Doubt>)> {
+        for rule in &self.rules {
+            let mut fits = true;
+            for (name, condition) in &rule.when {
+                fits = condition.holds(fields, name).map_err(|doubt| (name.clone(), Some(doubt)))?;
+                if !fits {
+                    break;
+                }
+            }
+            if fits {
+                return Ok(rule.is);
+            }
+        }
+        let names = self.class_parameters();
+        let doubt = match names[..] {
+            [only] => fields.strict(only).err(),
+            _ => None,
+        };
+        Err((names.join(", "), doubt))
+    }
+
+    /// The parameters that say what happened, each once.
+    fn class_parameters(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for (name, _) in self.rules.iter().flat_map(|rule| &rule.when) {
+            if !names.contains(&name.as_str()) {
+                names.push(name.as_str());
+            }
+        }
+        names
+    }
+
+    /// What the signature leaves open.
+    pub fn open(&self) -> Vec<Open> {
+        let is_fixed = |name: &str| self.formats.iter().any(|(fixed, _)| fixed == name);
+        let covers = |name: &str| self.signature.covers(self.carrier, name, &is_fixed);
+        let id = match &self.parameters.trans_id {
+            Identity::Field(name) => covers(name),
+            Identity::Fingerprint(picks) => picks.iter().all(|pick| covers(&pick.name)),
+        };
+        let covered = [
+            (Open::User, covers(&self.parameters.user_id)),
+            (Open::Amount, covers(&self.parameters.amount)),
+            (Open::Id, id),
+            (Open::Status, self.class_parameters().into_iter().all(covers)),
+        ];
+        covered.into_iter().filter(|(_, covered)| !covered).map(|(open, _)| open).collect()
+    }
+
+    /// What of the amount and the id is left open, where nothing else defends them.
+    pub fn undefended(&self) -> Vec<Open> {
+        if self.accept_weak || self.cap.is_some() || self.source.mode == SourceMode::Enforce {
+            return Vec::new();
+        }
+        self.open().into_iter().filter(|open| matches!(open, Open::Amount | Open::Id)).collect()
+    }
+
+    /// Whether it cannot work without a secret.
+    pub fn needs_secret(&self) -> bool {
+        self.signature.algorithm != Algorithm::None
+    }
+}
+
+impl Condition {
+    fn holds(&self, fields: &Fields<'_>, name: &str) -> Result<bool, Doubt> {
+        let text = match fields.once(name) {
+            Ok(value) => Some(value.strict()?),
+            Err(Doubt::Missing) => None,
+            Err(doubt) => return Err(doubt),
+        };
+        let Some(text) = text else { return Ok(matches!(self, Condition::Present(false))) };
+        let holds = match self {
+            Condition::OneOf(texts) => texts.iter().any(|one| *one == text),
+            Condition::Prefix(prefix) => text.starts_with(prefix.as_str()),
+            Condition::Present(present) => text.is_empty() != *present,
+            Condition::Sign(_) if text.is_empty() => false,
+            Condition::Sign(sign) => {
+                // A macro is told apart from what is no number.
+                fields.strict(name)?;
+                let received = Received::read(&text).map_err(|_| Doubt::NotPlain)?;
+                match sign {
+                    Sign::Negative => received.is_negative(),
+                    Sign::Zero => received.is_zero(),
+                    Sign::Positive => !received.is_negative() && !received.is_zero(),
+                }
+            }
+        };
+        if !holds && !text.is_empty() {
+            fields.strict(name)?;
+        }
+        Ok(holds)
+    }
 }
 
 /// Why there is no such preset.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
-    #[error("no network of that name is shipped; there are: {}", .0.join(", "))]
+    #[error("no network of that name is known; there are: {}", .0.join(", "))]
     Unknown(Vec<String>),
-    #[error("its preset does not read: {0}")]
-    Unreadable(String),
-    #[error("its preset gives the status `{0}` two meanings")]
-    Ambiguous(String),
+    #[error("{}", list(.0))]
+    Faults(Vec<Fault>),
 }
 
-/// The shipped preset of that name.
-///
-/// # Errors
-///
-/// [`PresetError`] says which networks there are, or what is wrong in the file and where.
-pub fn shipped(network: &Network) -> Result<Preset, PresetError> {
-    let Some(file) = SHIPPED.get_file(format!("{network}.toml")) else {
-        return Err(PresetError::Unknown(names().map(String::from).collect()));
-    };
-    read(network, file.contents_utf8().unwrap_or_default())
+fn list(faults: &[Fault]) -> String {
+    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The networks that are enabled where a deployment names none: those whose preset says so.
-pub fn defaults() -> impl Iterator<Item = Preset> {
-    names().filter_map(|name| shipped(&Network::new(name).ok()?).ok()).filter(|preset| preset.settings.default)
+/// Every network that is known: those that are shipped, and those of a deployment's own document.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    own: Vec<(String, Node)>,
 }
 
-/// Every shipped network's name, in order.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.files().filter_map(|file| file.path().file_name()?.to_str()?.strip_suffix(".toml"))
-}
-
-/// Reads a preset from its text.
-///
-/// # Errors
-///
-/// [`PresetError`] says what is wrong and where.
-pub fn read(network: &Network, text: &str) -> Result<Preset, PresetError> {
-    let settings: Settings = toml::from_str(text).map_err(|error| PresetError::Unreadable(error.to_string()))?;
-    let statuses = &settings.statuses;
-    if let Some(status) = statuses.credit.iter().find(|status| statuses.reversal.contains(status)) {
-        return Err(PresetError::Ambiguous(status.clone()));
-    }
-    Ok(Preset { network: network.clone(), settings })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shipped_preset_reads_and_at_least_one_is_enabled_by_default() {
-        for name in names() {
-            let preset = shipped(&Network::new(name).unwrap()).unwrap();
-            assert_eq!(preset.network.as_str(), name);
+impl Catalogue {
+    /// The networks that are shipped, and those of a document with a table `networks.<name>` for each: a new network, or the
+    /// keys of a shipped one that are to be others.
+    ///
+    /// # Errors
+    ///
+    /// Every fault in the document.
+    pub fn with(file: &str, text: &str) -> Result<Catalogue, Vec<Fault>> {
+        let mut root = document::parse(file, text)?;
+        let faults = Faults::default();
+        let mut own = Vec::new();
+        match root.remove("networks") {
+            None => {}
+            Some(Node { kind: Kind::Table(networks), .. }) => own = networks,
+            Some(node) => faults.add(&node.place, "networks", "must be a table with one table for each network"),
         }
-        assert!(defaults().count() > 0);
+        if let Kind::Table(others) = root.kind {
+            for (name, node) in others {
+                faults.add(&node.place, &name, "unknown; a network is a table `networks.<name>`");
+            }
+        }
+        let catalogue = Catalogue { own };
+        let mut all = faults.into_inner();
+        for (name, node) in &catalogue.own {
+            let path = format!("networks.{name}");
+            match Network::new(name).map(|network| catalogue.preset(&network)) {
+                Ok(Ok(_)) => {}
+                Ok(Err(PresetError::Faults(faults))) => all.extend(faults),
+                Ok(Err(error)) => all.push(Fault { place: node.place.clone(), key: path, problem: error.to_string() }),
+                Err(error) => all.push(Fault { place: node.place.clone(), key: path, problem: error.to_string() }),
+            }
+        }
+        if all.is_empty() { Ok(catalogue) } else { Err(all) }
     }
 
-    #[test]
-    fn an_unknown_key_and_an_ambiguous_status_are_refused_with_their_place() {
-        let network = Network::new("mine").unwrap();
-        let text = SHIPPED.files().next().unwrap().contents_utf8().unwrap();
-        let error = read(&network, &text.replace("[statuses]", "[statuses]\nmaybe = []")).unwrap_err().to_string();
-        assert!(error.contains("maybe") && error.contains("line"), "{error}");
-        let error = read(&network, &text.replace("reversal = [", "reversal = [\"1\", ")).unwrap_err().to_string();
-        assert_eq!(error, "its preset gives the status `1` two meanings");
+    /// The network of that name.
+    ///
+    /// # Errors
+    ///
+    /// [`PresetError`] says which networks there are, or everything that is wrong with this one, and where.
+    pub fn preset(&self, network: &Network) -> Result<Preset, PresetError> {
+        let name = network.as_str();
+        let (node, own_keys) = self.tree(name, &mut Vec::new()).map_err(PresetError::Faults)?.ok_or_else(|| {
+            PresetError::Unknown(self.names())
+        })?;
+        let path = if self.own(name).is_some() { format!("networks.{name}") } else { String::new() };
+        read::preset(network, node, &path, own_keys).map_err(PresetError::Faults)
+    }
+
+    /// The networks that are enabled where a deployment names none: those that say so.
+    pub fn defaults(&self) -> Vec<Preset> {
+        self.presets().into_iter().filter(|preset| preset.default).collect()
+    }
+
+    /// Every network, in order of names.
+    pub fn presets(&self) -> Vec<Preset> {
+        let networks = self.names().into_iter().filter_map(|name| Network::new(&name).ok());
+        networks.filter_map(|network| self.preset(&network).ok()).collect()
+    }
+
+    /// Every network's name, in order.
+    pub fn names(&self) -> Vec<String> {
+        let shipped = SHIPPED.files().filter_map(|file| file.path().file_name()?.to_str()?.strip_suffix(".toml"));
+        let mut names: Vec<_> = shipped.chain(self.own.iter().map(|(name, _)| name.as_str())).map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn own(&self, name: &str) -> Option<&Node> {
+        self.own.iter().find(|(known, _)| known == name).map(|(_, node)| node)
+    }
+
+    /// The tree of a network with what it builds on below it, and how many keys the deployment's own document sets.
+    fn tree(&self, name: &str, above: &mut Vec<String>) -> Result<Option<(Node, usize)>, Vec<Fault>> {
+        let shipped = SHIPPED.get_file(format!("{name}.toml"));
+        let own = self.own(name).cloned();
+        let own_keys = own.as_ref().map_or(0, Node::leaves);
+        let shipped = match shipped.and_then(include_dir::File::contents_utf8) {
+            Some(text) => Some(document::parse(&format!("{name}.toml"), text)?),
+            None => None,
+        };
+        // A document that says what a network builds on does not also build on the shipped one of its name.
+        let node = match (shipped, own) {
+            (Some(mut shipped), Some(own)) if own.get("base").is_none() => {
+                shipped.merge(own);
+                Some(shipped)
+            }
+            (_, Some(own)) => Some(own),
+            (shipped, None) => shipped,
+        };
+        let Some(mut node) = node else { return Ok(None) };
+        let Some(base) = node.remove("base") else { return Ok(Some((node, own_keys))) };
+        let fault = |problem: String| vec![Fault { place: base.place.clone(), key: "base".into(), problem }];
+        let Kind::Text(base_name) = &base.kind else {
+            return Err(fault("must be the name of a network in quotes".into()));
+        };
+        above.push(name.to_owned());
+        if above.contains(base_name) {
+            return Err(fault(format!("builds on itself: {} -> {base_name}", above.join(" -> "))));
+        }
+        let Some((mut tree, _)) = self.tree(base_name, above)? else {
+            return Err(fault(format!("no network is called `{base_name}`; there are: {}", self.names().join(", "))));
+        };
+        // What is said of one network alone is not said of those that build on it.
+        for only in ["default", "accept_weak"] {
+            tree.remove(only);
+        }
+        if let Kind::Table(members) = &mut tree.kind {
+            if let Some((_, network)) = members.iter_mut().find(|(name, _)| name == "network") {
+                network.remove("name");
+                network.remove("docs");
+            }
+        }
+        tree.merge(node);
+        Ok(Some((tree, own_keys)))
     }
 }

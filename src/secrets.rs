@@ -17,13 +17,14 @@ use tokio::time::Instant;
 
 use crate::aws::chain;
 use crate::id::Network;
+use crate::signature::Key;
 
 /// At most one reading of Secrets Manager in this time, however many forged requests come.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(60);
 
-/// The secrets of each network. `Debug` shows none.
+/// What each network signs with. `Debug` shows none.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets(HashMap<String, Vec<SecretString>>);
+pub struct Secrets(HashMap<String, Vec<Key>>);
 
 /// Why a text is not a set of secrets. Never shows a part of the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum SecretsError {
     NotJson { line: usize, column: usize },
     #[error("not a JSON object of the form {{\"<network>\": \"<secret>\" or [\"<secret>\", …]}}")]
     NotAnObject,
-    #[error("the value of `{0}` is neither a secret nor a list of secrets")]
+    #[error("the value of `{0}` is neither a secret, nor an object of secrets by name, nor a list of these")]
     NotSecrets(String),
     #[error("a secret of `{0}` is empty")]
     Empty(String),
@@ -41,7 +42,8 @@ pub enum SecretsError {
 }
 
 impl Secrets {
-    /// Reads `{"<network>": "<secret>" | ["<secret>", …]}`.
+    /// Reads `{"<network>": "<secret>" | {"<name>": "<secret>", …} | [either, …]}`: a secret, several that go together or
+    /// public keys by their id, or a list of what is in force at once.
     ///
     /// # Errors
     ///
@@ -62,7 +64,15 @@ impl Secrets {
                 Value::String(text) => Ok(SecretString::from(text)),
                 _ => Err(SecretsError::NotSecrets(network.clone())),
             };
-            let secrets = values.into_iter().map(secret).collect::<Result<_, _>>()?;
+            let key = |value| match value {
+                Value::Object(secrets) if secrets.is_empty() => Err(SecretsError::Empty(network.clone())),
+                Value::Object(secrets) => {
+                    let named = secrets.into_iter().map(|(name, value)| Ok((name, secret(value)?)));
+                    named.collect::<Result<Vec<_>, _>>().map(Key::of)
+                }
+                value => Ok(Key::of([(Key::SECRET.to_owned(), secret(value)?)])),
+            };
+            let secrets = values.into_iter().map(key).collect::<Result<_, _>>()?;
             if all.insert(network.clone(), secrets).is_some() {
                 return Err(SecretsError::Twice(network));
             }
@@ -75,8 +85,8 @@ impl Secrets {
         self.0.keys().map(String::as_str)
     }
 
-    /// The secrets in force for a network; none where it has none.
-    pub fn of(&self, network: &Network) -> &[SecretString] {
+    /// What is in force for a network; nothing where it has none.
+    pub fn of(&self, network: &Network) -> &[Key] {
         self.0.get(network.as_str()).map_or(&[], Vec::as_slice)
     }
 }

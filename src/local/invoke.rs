@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use super::embedded::running;
 use super::{CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
 use crate::config::{Config, SecretsFrom};
-use crate::event::{Answer, Request};
+use crate::event::Request;
 use crate::id::{Currency, UserId};
 use crate::ledger::Entry;
 use crate::money::Amount;
-use crate::offerwall::{self, Claim};
+use crate::offerwall::{self, Claim, Report};
 use crate::store::{Store, StoreError};
 
 /// Calls the function with the event in `file`.
@@ -42,7 +42,7 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
         },
         Err(error) => return Err(error),
     };
-    let (config, app) = function(&endpoint).await?;
+    let (config, app) = function(&endpoint, None).await?;
 
     let claim = claim(&config, &event);
     let before = Standing::of(app.store(), claim.as_ref()).await?;
@@ -50,7 +50,7 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
     let after = Standing::of(app.store(), claim.as_ref()).await?;
     drop(embedded);
 
-    say(format_args!("{}\ncontent-type: {}\n", handled.answer.status, Answer::CONTENT_TYPE));
+    say(format_args!("{}\ncontent-type: {}\n", handled.answer.status, handled.answer.content_type.as_str()));
     say(format_args!("{}\n", handled.answer.body));
     say(after.changes_since(&before));
     Ok(())
@@ -58,10 +58,13 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
 
 /// What the event claims, if the handler will believe it.
 fn claim(config: &Config, event: &str) -> Option<Claim> {
-    let request = Request::read(event).ok()?;
+    let request = Request::read(event).ok()?.behind(&config.front);
     let preset = offerwall::preset_at(&config.networks, &request.path)?;
     let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
-    offerwall::read(preset, secrets.of(&preset.network), &config.coins, &request).ok()
+    match offerwall::read(preset, secrets.of(&preset.network), &config.coins, &request) {
+        Ok(Report::Claim(claim)) => Some(claim),
+        Ok(Report::Note(_)) | Err(_) => None,
+    }
 }
 
 /// All that a claim can change. An event without one can change nothing.

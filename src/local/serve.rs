@@ -19,9 +19,10 @@ use tokio::time::Instant;
 use super::function_url::{Call, event};
 use super::{ANY, CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
 use crate::config::{Config, SecretsFrom};
-use crate::event::Answer;
 use crate::handler::{App, Handled};
 use crate::offerwall::{Claim, Happened};
+use crate::preset::Class;
+use crate::sample::{self, Sample};
 use crate::store::{Store, StoreError};
 
 /// The largest body that a function URL takes.
@@ -46,7 +47,7 @@ pub async fn serve(options: &Serve) -> Result<(), CannotRun> {
     let address = listener.local_addr().map_err(CannotRun::Server)?;
     let dynamodb = bind(options.dynamodb_port, "--dynamodb-port").await?;
     let embedded = Embedded::start(dynamodb, &options.data)?;
-    let (config, app) = function(&embedded.endpoint()).await?;
+    let (config, app) = function(&embedded.endpoint(), Some(&format!("http://{address}"))).await?;
     embedded.announce()?;
 
     say(introduction(&config, address, &embedded.endpoint(), &options.data));
@@ -93,10 +94,10 @@ fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -
              --region {ANY} --endpoint-url {dynamodb} --table-name {table}"
         )
     });
-    let examples = match examples(config, Timestamp::now()) {
+    let examples = match examples(config, url, Timestamp::now()) {
         Some(examples) => format!(
             "A credit, the same again, and its reversal:\n{}",
-            examples.map(|target| format!("  curl \"http://{url}{target}\"")).join("\n")
+            examples.map(|line| format!("  {line}")).join("\n")
         ),
         None => "No network has a secret, so none can call: see NETWORK_SECRETS.".to_owned(),
     };
@@ -112,28 +113,21 @@ fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -
     )
 }
 
-/// Path and signed query of a credit, the same again, and its reversal, of a conversation that no earlier run has seen; for
-/// the first network that has a secret.
-fn examples(config: &Config, now: Timestamp) -> Option<[String; 3]> {
+/// A credit, the same again, and its reversal, of a conversation that no earlier run has seen; for the first network that has
+/// a secret and sends all of these.
+fn examples(config: &Config, url: SocketAddr, now: Timestamp) -> Option<[String; 3]> {
     let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
-    let (preset, secret) =
-        config.networks.iter().find_map(|preset| Some((preset, secrets.of(&preset.network).first()?)))?;
-    let names = &preset.settings.parameters;
-    let statuses = &preset.settings.statuses;
-    let (credit, reversal) = (statuses.credit.first()?, statuses.reversal.first()?);
-    let target = |status: &str, seconds_later: i64| {
-        let query = format!(
-            "{}=42&{}=demo-{}&{}={status}&{}=10.50&timestamp={}",
-            names.user_id,
-            names.trans_id,
-            now.as_millisecond(),
-            names.status,
-            names.amount,
-            now.as_second() + seconds_later,
-        );
-        format!("/{}?{}", preset.network, preset.settings.signature.sign(secret, &query))
-    };
-    Some([target(credit, 0), target(credit, 1), target(reversal, 2)])
+    let origin = config.front.public_url.clone().unwrap_or_else(|| format!("http://{url}"));
+    let trans_id = format!("demo-{}", now.as_millisecond());
+    config.networks.iter().find_map(|preset| {
+        let key = secrets.of(&preset.network).first()?;
+        let curl = |class, later| {
+            let seconds = now.as_second() + later;
+            let sample = Sample { class, user: "42", trans_id: &trans_id, amount: "10.50", seconds };
+            Some(sample::example(preset, key, &sample, &origin).ok()?.curl())
+        };
+        Some([curl(Class::Credit, 0)?, curl(Class::Credit, 1)?, curl(Class::Reversal, 2)?])
+    })
 }
 
 async fn answer(
@@ -160,7 +154,7 @@ async fn answer(
     };
     say(line(app.store(), now, &parts, &handled).await);
     let status = StatusCode::from_u16(handled.answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let content_type = [(header::CONTENT_TYPE, Answer::CONTENT_TYPE)];
+    let content_type = [(header::CONTENT_TYPE, handled.answer.content_type.as_str())];
     (status, content_type, handled.answer.body).into_response()
 }
 
@@ -179,10 +173,14 @@ fn request_id() -> String {
 
 /// What became of a call, for the person at the terminal.
 async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Handled) -> String {
-    let Handled { answer, claim, outcome, cases, .. } = handled;
+    let Handled { answer, claim, outcome, why, cases, .. } = handled;
     let time = at.strftime("%H:%M:%SZ");
     let told = match claim {
-        None => format!("{} {}", call.method, call.uri.path().escape_debug()),
+        None => {
+            // The answer to parameters that cannot be used says why already.
+            let why = why.as_ref().filter(|_| answer.status != 400).map(|why| format!("  ({why})"));
+            format!("{} {}{}", call.method, call.uri.path().escape_debug(), why.unwrap_or_default())
+        }
         Some(claim) if answer.status == 200 => match standing(store, claim, outcome).await {
             Ok(told) => told,
             Err(error) => format!("{}  ({error})", claim.trans_id),

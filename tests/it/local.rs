@@ -18,7 +18,7 @@ const CREDIT: &str = include_str!("../../events/offerwall/standard-credit.json")
 
 /// The function over a DynamoDB.
 async fn function(embedded: &Embedded) -> App {
-    let config = config(&embedded.endpoint(), |_| None).unwrap();
+    let config = config(&embedded.endpoint(), None, |_| None).unwrap();
     let client = config.aws.dynamodb(Duration::from_secs(5));
     create_tables(&client, &config.tables).await.unwrap();
     App::start(config).await.unwrap()
@@ -43,7 +43,7 @@ async fn embedded_databases_in_memory_do_not_see_each_other() {
 
 #[tokio::test]
 async fn a_table_that_cannot_be_made_is_told_on_one_line() {
-    let config = config("http://127.0.0.1:1", |_| None).unwrap();
+    let config = config("http://127.0.0.1:1", None, |_| None).unwrap();
     let client = config.aws.dynamodb(Duration::from_secs(5));
     let error = create_tables(&client, &config.tables).await.unwrap_err().to_string();
     assert!(error.starts_with("the table transactions cannot be made: "), "{error}");

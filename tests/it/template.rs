@@ -5,12 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use postback::config::VARIABLES;
-use postback::event::Request;
-use postback::preset;
+use postback::preset::Catalogue;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-
-use crate::world::{PATIENCE, check_with, line};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -148,7 +145,7 @@ fn the_template_and_the_function_have_the_same_defaults() {
     assert_eq!(default("Currency"), ours("CURRENCY"));
     assert_eq!(default("CoinDecimals"), ours("COIN_DECIMALS"));
     assert_eq!(default("LogLevel"), ours("LOG_LEVEL"));
-    let networks: Vec<_> = preset::defaults().map(|preset| preset.network.to_string()).collect();
+    let networks: Vec<_> = Catalogue::default().defaults().iter().map(|preset| preset.network.to_string()).collect();
     assert_eq!(default("Networks"), networks.join(","));
     for (_, function) in functions() {
         assert_eq!(text(&function.properties.environment.unwrap().variables["TIME_BUDGET_MS"]), ours("TIME_BUDGET_MS"));
@@ -199,43 +196,9 @@ fn the_readme_lists_every_variable_with_its_default_and_meaning() {
     let section = readme.split("## Configuration").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     assert_eq!(rows.count(), VARIABLES.len(), "the README lists no other variable");
-    for preset in preset::defaults() {
+    for preset in Catalogue::default().defaults() {
         assert!(readme.contains(&format!("Shipped with `default = true` is `{}`.", preset.network)));
     }
-}
-
-/// The event files of the offerwall, told in the order of a conversation, with what the network hears.
-const EVENTS: &[(&str, &str)] = &[
-    ("standard-credit", "200 ok"),
-    ("standard-credit-again", "200 ok (duplicate)"),
-    ("standard-conflict", "200 ok (duplicate)"),
-    ("standard-reversal", "200 ok"),
-    ("standard-plus-as-space", "200 ok"),
-    ("standard-forged", "403 bad signature"),
-    ("standard-macro", "400 trans_id: a macro that the network did not replace"),
-    ("standard-status-unknown", "400 status: not a status of this network"),
-    ("standard-zero", "200 ok"),
-    ("standard-reversal-first", "200 ok"),
-    ("standard-late-credit", "200 ok"),
-];
-
-#[tokio::test]
-async fn every_event_file_gets_the_answer_that_its_name_promises() {
-    let names: BTreeSet<_> = EVENTS.iter().map(|(name, _)| format!("{name}.json")).collect();
-    let found: BTreeSet<_> = files("events/offerwall", "json")
-        .iter()
-        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(names, found, "each event file has its line in EVENTS");
-    let secrets = serde_json::json!({"standard": postback::local::LOCAL_SECRET}).to_string();
-    check_with(&[("NETWORK_SECRETS", &secrets)], async |world| {
-        for (name, expected) in EVENTS {
-            let event = read(format!("events/offerwall/{name}.json"));
-            Request::read(&event).unwrap();
-            assert_eq!(line(&world.app.handle(&event, PATIENCE).await), *expected, "{name}");
-        }
-    })
-    .await;
 }
 
 /// Files that touch the world, each in one way. All others are the pure core.
@@ -260,7 +223,7 @@ fn only_the_store_knows_items_only_the_config_the_environment_and_no_code_a_netw
         let local = path.starts_with("src/local");
         assert!(path == "src/store.rs" || !code.contains("AttributeValue"), "{path} knows an item's layout");
         assert!(path == "src/config.rs" || !code.contains("std::env::var"), "{path} reads the environment");
-        for network in preset::names() {
+        for network in Catalogue::default().names() {
             let named = code.contains(&format!("\"{network}\"")) || code.contains(&format!("/{network}"));
             assert!(!named, "{path} names the network {network}");
         }

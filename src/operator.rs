@@ -1,0 +1,424 @@
+//! The commands of the people behind the endpoint: what is enabled, what to paste into a network's dashboard, a signed
+//! example, and why a request does or does not verify.
+//!
+//! Reads the function's own configuration and decides nothing that the function would not decide the same way. Never prints
+//! a secret; a signed example carries what its network's requests carry, and nothing else does.
+
+use std::fmt::{self, Write};
+use std::path::{Path, PathBuf};
+
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+
+use crate::config::{Config, Faults, SecretsFrom};
+use crate::event::{Answer, Request};
+use crate::id::Network;
+use crate::offerwall::{self, Rejection, Report};
+use crate::preset::{Class, Identity, Open, Preset, PresetError, SourceMode};
+use crate::sample::{self, Example, NoExample, Sample};
+use crate::secrets::Secrets;
+use crate::signature::{ALGORITHMS, Algorithm, Key, Place};
+
+/// Where examples go to unless somebody says otherwise: `cargo local`.
+const LOCAL_URL: &str = "http://127.0.0.1:9000";
+
+/// Why a command cannot run: one line that says what is wrong and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotRun {
+    #[error("{0}; correct or unset the variable")]
+    Environment(#[from] Faults),
+    #[error("`{0}`: {1}")]
+    Network(String, String),
+    #[error(
+        "the secrets are in Secrets Manager: set NETWORK_SECRETS to what \
+         `aws secretsmanager get-secret-value --secret-id {0} --query SecretString --output text` prints"
+    )]
+    SecretsManager(String),
+    #[error("no secret of `{0}` is in NETWORK_SECRETS")]
+    NoSecret(Network),
+    #[error("`{0}` {1}")]
+    NoExample(Network, NoExample),
+    #[error("`{0}` is no URL with a path and a query, such as https://host/standard?user_id=42&…")]
+    NotAUrl(String),
+    #[error("`{0}` is no header of the form `name: value`")]
+    NotAHeader(String),
+    #[error("cannot read {}: {problem}", file.display())]
+    File { file: PathBuf, problem: std::io::Error },
+    #[error("{}: {problem}", file.display())]
+    Event { file: PathBuf, problem: crate::event::NotARequest },
+}
+
+/// What is configured, as far as these commands need it.
+#[derive(Debug)]
+pub struct Operator {
+    config: Config,
+    secrets: Result<Secrets, String>,
+    /// Whether the secrets are those of local mode.
+    pub local: bool,
+}
+
+/// The forms of a signed example.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    Curl,
+    Url,
+    Event,
+}
+
+/// A request that somebody wants explained.
+#[derive(Debug)]
+pub struct Question {
+    pub request: Request,
+}
+
+/// What became of a question.
+#[derive(Debug)]
+pub struct Explained {
+    /// For a person, line by line.
+    pub text: String,
+    /// Whether the function would take the request as its network's.
+    pub accepted: bool,
+}
+
+impl Operator {
+    /// Reads the function's variables. Where none says what networks sign with, it is what they sign with in local mode.
+    ///
+    /// # Errors
+    ///
+    /// Every fault in them.
+    pub fn new(environment: impl Fn(&str) -> Option<String>) -> Result<Operator, CannotRun> {
+        let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+        // These commands never reach AWS.
+        let config = Config::read(|name| match name {
+            "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some("unused".to_owned()),
+            name if name.starts_with("AWS_") => None,
+            name => set(name),
+        })?;
+        let local = set("NETWORK_SECRETS").is_none() && set("NETWORK_SECRETS_ARN").is_none();
+        let secrets = match &config.secrets {
+            _ if local => Ok(Secrets::read(&sample::secrets(&config.catalogue.presets()).to_string()).unwrap_or_default()),
+            SecretsFrom::Environment(secrets) => Ok(secrets.clone()),
+            SecretsFrom::SecretsManager { arn } => Err(arn.clone()),
+        };
+        Ok(Operator { config, secrets, local })
+    }
+
+    /// Every network with what a person must know of it: enabled or not, its evidence, what its signature leaves open, from
+    /// where it sends, and which keys the deployment set.
+    pub fn networks(&self) -> Networks<'_> {
+        Networks(self.config.catalogue.presets(), self)
+    }
+
+    /// The URL to paste into a network's dashboard, and what to switch on there.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun::Network`].
+    pub fn url(&self, network: &str) -> Result<String, CannotRun> {
+        let preset = self.preset(network)?;
+        let mut text = String::new();
+        let mut line = |label: &str, value: &str| {
+            let _ = writeln!(text, "{label:<10}{value}");
+        };
+        let postback = preset.about.postback.as_deref().map(|postback| format!("?{postback}")).unwrap_or_default();
+        line("url", &format!("{}/{}{postback}", self.origin("https://<the function URL's host>"), preset.network));
+        if preset.about.postback.is_none() {
+            line("", "The network adds its parameters by itself.");
+        }
+        line("method", preset.carrier.method());
+        for (ours, theirs) in names(&preset) {
+            line("", &format!("{theirs}: {ours}"));
+        }
+        line("signature", &signature(&preset));
+        line("switch on", preset.about.dashboard.as_deref().unwrap_or("nothing that is known"));
+        line("not signed", &open(&preset.open()));
+        line("from", &source(&preset));
+        line("docs", preset.about.docs.as_deref().unwrap_or("none that is known"));
+        if !self.enabled(&preset.network) {
+            line("", &format!("Not enabled yet: add `{}` to NETWORKS.", preset.network));
+        }
+        Ok(text)
+    }
+
+    /// A signed request, as the network would send it.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun`] says what is missing.
+    pub fn sign(&self, network: &str, sample: &Sample<'_>, url: Option<&str>, show: Show) -> Result<String, CannotRun> {
+        let preset = self.preset(network)?;
+        let unsigned = Key::default();
+        let key = match self.keys(&preset.network)? {
+            [key, ..] => key,
+            [] if !preset.needs_secret() => &unsigned,
+            [] => return Err(CannotRun::NoSecret(preset.network)),
+        };
+        let origin = url.map_or_else(|| self.origin(LOCAL_URL), |url| url.trim_end_matches('/').to_owned());
+        let example = sample::example(&preset, key, sample, &origin);
+        let example: Example = example.map_err(|why| CannotRun::NoExample(preset.network.clone(), why))?;
+        Ok(match show {
+            Show::Curl => example.curl(),
+            Show::Url => example.url(),
+            Show::Event => format!("{:#}", example.event()),
+        })
+    }
+
+    /// Why the function would believe a request, or would not.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun`] says what is missing.
+    pub fn check(&self, network: &str, question: &Question) -> Result<Explained, CannotRun> {
+        let preset = self.preset(network)?;
+        let request = question.request.clone().behind(&self.config.front);
+        let keys = self.keys(&preset.network)?;
+        let explanation = offerwall::on_wire(&preset, &request, |wire, _| preset.signature.explain(keys, wire));
+        let read = offerwall::read(&preset, keys, &self.config.coins, &request);
+
+        let mut text = String::new();
+        let mut line = |label: &str, value: &str| {
+            let _ = writeln!(text, "{label:<10}{}", value.replace('\n', "; "));
+        };
+        line("network", &format!("{} ({}, {})", preset.network, preset.about.name, preset.about.evidence.as_str()));
+        line("request", &format!("{} {}", request.method, request.path));
+        line("signature", &signature(&preset));
+        if let Some(message) = &explanation.message {
+            line("signed", &self.masked(&String::from_utf8_lossy(message)));
+        }
+        for (number, tried) in explanation.keys.iter().enumerate() {
+            let came = tried.as_ref().map_or_else(ToString::to_string, |()| "verifies".to_owned());
+            line(&format!("secret {}", number + 1), &came);
+        }
+        if preset.needs_secret() && keys.is_empty() {
+            line("", &format!("No secret of `{}` is configured.", preset.network));
+        }
+        line("verifies", &explanation.verdict.as_ref().map_or_else(|why| format!("no: {why}"), |()| "yes".to_owned()));
+        let listed = if preset.source.lists(&request.source_ip) { "on the list" } else { "not on the list" };
+        if preset.source.mode != SourceMode::Off {
+            let address = if request.source_ip.is_empty() { "unknown" } else { &request.source_ip };
+            line("source", &format!("{address}, {listed} ({})", preset.source.mode.as_str()));
+        }
+        match &read {
+            Ok(Report::Claim(claim)) => {
+                let (status, trans_id) = (claim.status.as_str(), &claim.trans_id);
+                line("says", &format!("{status} {trans_id}, user {}, {} {}", claim.user, claim.amount, claim.currency));
+                line("answer", "200, as the ledger finds");
+            }
+            Ok(Report::Note(note)) => {
+                line("says", &format!("{}: nothing moves", offerwall::Happened::Noted(*note).as_str()));
+            }
+            Err(rejection) => line("answer", &refusal(&preset, &request, rejection)),
+        }
+        if !self.enabled(&preset.network) {
+            line("", &format!("Not enabled: add `{}` to NETWORKS.", preset.network));
+        }
+        Ok(Explained { text, accepted: read.is_ok() })
+    }
+
+    fn preset(&self, name: &str) -> Result<Preset, CannotRun> {
+        let cannot = |problem: &dyn fmt::Display| CannotRun::Network(name.to_owned(), problem.to_string());
+        let network = Network::new(name).map_err(|error| cannot(&error))?;
+        self.config.catalogue.preset(&network).map_err(|error: PresetError| cannot(&error))
+    }
+
+    fn keys(&self, network: &Network) -> Result<&[Key], CannotRun> {
+        match &self.secrets {
+            Ok(secrets) => Ok(secrets.of(network)),
+            Err(arn) => Err(CannotRun::SecretsManager(arn.clone())),
+        }
+    }
+
+    fn enabled(&self, network: &Network) -> bool {
+        self.config.networks.iter().any(|preset| preset.network == *network)
+    }
+
+    fn origin(&self, otherwise: &str) -> String {
+        self.config.front.public_url.clone().unwrap_or_else(|| otherwise.to_owned())
+    }
+
+    /// A text without any secret that is configured, for whatever network.
+    fn masked(&self, text: &str) -> String {
+        let Ok(secrets) = &self.secrets else { return text.to_owned() };
+        let all = secrets.networks().filter_map(|name| Network::new(name).ok());
+        all.fold(text.to_owned(), |text, network| {
+            let keys = secrets.of(&network).iter().flat_map(Key::iter);
+            keys.fold(text, |text, (name, secret)| match secret.expose_secret() {
+                secret if secret.len() < 4 => text,
+                secret => text.replace(secret, &format!("<{name}>")),
+            })
+        })
+    }
+}
+
+/// The list of `operator networks`.
+pub struct Networks<'a>(Vec<Preset>, &'a Operator);
+
+impl Networks<'_> {
+    /// The same for a program.
+    pub fn json(&self) -> Value {
+        let Networks(presets, operator) = self;
+        let network = |preset: &Preset| {
+            json!({
+                "network": preset.network.as_str(),
+                "name": preset.about.name,
+                "enabled": operator.enabled(&preset.network),
+                "evidence": preset.about.evidence.as_str(),
+                "docs": preset.about.docs,
+                "method": preset.carrier.method(),
+                "algorithm": algorithm(preset),
+                "not_signed": preset.open().into_iter().map(Open::as_str).collect::<Vec<_>>(),
+                "undefended": preset.undefended().into_iter().map(Open::as_str).collect::<Vec<_>>(),
+                "secrets": operator.secrets.as_ref().ok().map(|secrets| secrets.of(&preset.network).len()),
+                "source": {
+                    "mode": preset.source.mode.as_str(),
+                    "addresses": preset.source.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                },
+                "cap": preset.cap.map(|cap| cap.to_string()),
+                "final_statuses": preset.answers.final_statuses,
+                "file": preset.about.file,
+                "own_keys": preset.about.own_keys,
+            })
+        };
+        presets.iter().map(network).collect()
+    }
+}
+
+/// A line for each network, in columns.
+impl fmt::Display for Networks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Networks(presets, operator) = self;
+        let head = ["network", "enabled", "evidence", "signature", "not signed", "from", "settings"];
+        let mut rows = vec![head.map(str::to_owned)];
+        rows.extend(presets.iter().map(|preset| {
+            let enabled = match (operator.enabled(&preset.network), preset.undefended().is_empty()) {
+                (true, _) => "yes",
+                (false, true) => "no",
+                (false, false) => "no, weak",
+            };
+            let settings = match preset.about.own_keys {
+                0 => "as shipped".to_owned(),
+                keys => format!("{keys} of {}", preset.about.file),
+            };
+            [
+                preset.network.to_string(),
+                enabled.to_owned(),
+                preset.about.evidence.as_str().to_owned(),
+                algorithm(preset).to_owned(),
+                open(&preset.open()),
+                source(preset),
+                settings,
+            ]
+        }));
+        let widths: Vec<_> = (0..head.len()).map(|column| rows.iter().map(|row| row[column].len()).max()).collect();
+        for row in &rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<0$}", width.unwrap_or_default()));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        write!(
+            f,
+            "\nnot signed: whoever has seen one URL can change it, unless something else stands in the way.\n\
+             weak: the amount or the id is among these, and nothing does; see the README before you accept it."
+        )
+    }
+}
+
+impl Question {
+    /// A request as a network's log or ours shows it: its URL, and for a POST its headers and body.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun::NotAUrl`] and [`CannotRun::NotAHeader`].
+    pub fn of(url: &str, headers: &[String], body: Option<&[u8]>, source: &str) -> Result<Question, CannotRun> {
+        let not_a_url = || CannotRun::NotAUrl(url.split('?').next().unwrap_or_default().to_owned());
+        let (scheme, rest) = url.split_once("://").ok_or_else(not_a_url)?;
+        let (host, target) = rest.split_at(rest.find('/').ok_or_else(not_a_url)?);
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let header = |text: &String| {
+            let (name, value) = text.split_once(':').ok_or_else(|| CannotRun::NotAHeader(text.clone()))?;
+            Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        };
+        let headers = headers.iter().map(header).collect::<Result<Vec<_>, CannotRun>>()?;
+        let mut request = Request::default().with(&headers, body.unwrap_or_default());
+        request.method = if body.is_some() { "POST" } else { "GET" }.to_owned();
+        request.origin = format!("{scheme}://{host}");
+        request.path = path.to_owned();
+        request.query = query.replace(' ', "+");
+        request.source_ip = source.to_owned();
+        Ok(Question { request })
+    }
+
+    /// A function URL's event.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun::File`] and [`CannotRun::Event`].
+    pub fn from_event(file: &Path) -> Result<Question, CannotRun> {
+        let text = std::fs::read_to_string(file).map_err(|problem| CannotRun::File { file: file.to_owned(), problem })?;
+        let request = Request::read(&text).map_err(|problem| CannotRun::Event { file: file.to_owned(), problem })?;
+        Ok(Question { request })
+    }
+}
+
+/// The class of the example that a person asks for.
+pub fn class(reversal: bool) -> Class {
+    if reversal { Class::Reversal } else { Class::Credit }
+}
+
+fn refusal(preset: &Preset, request: &Request, rejection: &Rejection) -> String {
+    let Answer { status, body, .. } = offerwall::refuse(Some(preset), request, rejection);
+    let last = preset.answers.final_statuses.contains(&status);
+    format!("{status} {body}{}", if last { " (the network does not send again after this)" } else { "" })
+}
+
+/// Our names for what a network's parameters hold.
+fn names(preset: &Preset) -> Vec<(&'static str, String)> {
+    let names = &preset.parameters;
+    let trans_id = match &names.trans_id {
+        Identity::Field(name) => name.clone(),
+        Identity::Fingerprint(picks) => picks.iter().map(|pick| pick.name.as_str()).collect::<Vec<_>>().join(" and "),
+    };
+    let optional = [
+        ("the offer's id", names.offer_id.clone()),
+        ("the offer's name", names.offer_name.clone()),
+        ("the goal's id", names.goal_id.clone()),
+        ("what the network pays", names.payout.as_ref().map(|payout| payout.parameter.clone())),
+    ];
+    let required =
+        [("your user", names.user_id.clone()), ("the conversion", trans_id), ("the coins", names.amount.clone())];
+    let optional = optional.into_iter().filter_map(|(ours, theirs)| Some((ours, theirs?)));
+    required.into_iter().chain(optional).collect()
+}
+
+fn algorithm(preset: &Preset) -> &'static str {
+    let found = ALGORITHMS.iter().find(|(_, algorithm)| *algorithm == preset.signature.algorithm);
+    found.map_or("", |(name, _)| name)
+}
+
+fn signature(preset: &Preset) -> String {
+    let place = match &preset.signature.place {
+        Some(Place::Field(name)) => format!(" in the parameter {name}"),
+        Some(Place::Header(name)) => format!(" in the header {name}"),
+        None => String::new(),
+    };
+    match preset.signature.algorithm {
+        Algorithm::None => "none: only the source address speaks for a request".to_owned(),
+        Algorithm::Token => format!("the secret itself{place}"),
+        _ => format!("{}{place}", algorithm(preset)),
+    }
+}
+
+fn open(open: &[Open]) -> String {
+    if open.is_empty() {
+        return "-".to_owned();
+    }
+    open.iter().map(|open| open.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn source(preset: &Preset) -> String {
+    let count = preset.source.addresses.len();
+    match (preset.source.mode, count) {
+        (_, 0) => "anywhere".to_owned(),
+        (mode, 1) => format!("{} ({})", preset.source.addresses[0], mode.as_str()),
+        (mode, count) => format!("{count} addresses ({})", mode.as_str()),
+    }
+}

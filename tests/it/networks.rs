@@ -1,0 +1,132 @@
+//! Every network that is shipped, played from its event files, and the presets themselves.
+//!
+//! The events and what each must be answered were computed by another program (`tests/events`, Python) from the networks'
+//! own formulas. Nothing here signs with our own recipes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use postback::event::Request;
+use postback::handler::Handled;
+use postback::id::Network;
+use postback::preset::{Catalogue, Evidence, Preset, SourceMode};
+use postback::sample;
+
+use crate::world::{PATIENCE, World, check_with, line};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn shipped() -> Vec<Preset> {
+    let catalogue = Catalogue::default();
+    catalogue.names().iter().map(|name| preset(&catalogue, name)).collect()
+}
+
+fn preset(catalogue: &Catalogue, name: &str) -> Preset {
+    catalogue.preset(&Network::new(name).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The variables of a deployment that has every network, accepts the weak ones, and has the secrets of local mode.
+pub fn everything(folder: &Path) -> BTreeMap<&'static str, String> {
+    let presets = shipped();
+    let weak = presets.iter().filter(|preset| !preset.undefended().is_empty());
+    let accepted: String = weak.map(|preset| format!("[networks.{}]\naccept_weak = true\n", preset.network)).collect();
+    let file = folder.join("networks.toml");
+    std::fs::write(&file, accepted).unwrap();
+    let names: Vec<_> = presets.iter().map(|preset| preset.network.to_string()).collect();
+    BTreeMap::from([
+        ("NETWORKS", names.join(",")),
+        ("NETWORKS_FILE", file.display().to_string()),
+        ("NETWORK_SECRETS", sample::secrets(&presets).to_string()),
+    ])
+}
+
+/// Runs a story in a deployment that has every network.
+pub async fn check_everything(story: impl AsyncFnOnce(&World)) {
+    let folder = tempfile::tempdir().unwrap();
+    let variables = everything(folder.path());
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    check_with(&variables, story).await;
+}
+
+/// The event files of the network without habits, in the order of a conversation, with what the network hears.
+const STANDARD: &[(&str, &str, &str)] = &[
+    ("standard-credit", "credited", "200 ok"),
+    ("standard-credit-again", "duplicate", "200 ok (duplicate)"),
+    ("standard-conflict", "conflict", "200 ok (duplicate)"),
+    ("standard-reversal", "reversed", "200 ok"),
+    ("standard-plus-as-space", "credited", "200 ok"),
+    ("standard-forged", "bad_signature", "403 bad signature"),
+    ("standard-macro", "bad_parameters", "400 trans_id: a macro that the network did not replace"),
+    ("standard-status-unknown", "bad_parameters", "400 status: not a status of this network"),
+    ("standard-zero", "credited", "200 ok"),
+    ("standard-reversal-first", "reversed_unseen", "200 ok"),
+    ("standard-late-credit", "late_credit", "200 ok"),
+];
+
+/// Every event file's name, outcome and answer, in the order in which they are played.
+fn expected() -> Vec<(String, String, String)> {
+    let table = std::fs::read_to_string(root().join("tests/events/expected.tsv")).unwrap();
+    let rows = table.lines().skip(1).map(|row| {
+        let [file, outcome, status, body] = <[&str; 4]>::try_from(row.split('\t').collect::<Vec<_>>()).unwrap();
+        let body: String = serde_json::from_str(body).unwrap();
+        (file.to_owned(), outcome.to_owned(), format!("{status} {body}"))
+    });
+    let standard = STANDARD.iter().map(|(file, outcome, answer)| {
+        ((*file).to_owned(), (*outcome).to_owned(), (*answer).to_owned())
+    });
+    standard.chain(rows).collect()
+}
+
+fn event_file(name: &str) -> PathBuf {
+    root().join("events/offerwall").join(format!("{name}.json"))
+}
+
+#[tokio::test]
+async fn every_event_file_gets_the_answer_that_its_network_expects() {
+    let expected = expected();
+    let names: BTreeSet<_> = expected.iter().map(|(file, ..)| format!("{file}.json")).collect();
+    let found = std::fs::read_dir(root().join("events/offerwall")).unwrap();
+    let found: BTreeSet<_> = found.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names, found, "each event file has its line, and each line its file");
+    check_everything(async |world| {
+        let mut wrong = Vec::new();
+        for (file, outcome, answer) in &expected {
+            let event = std::fs::read_to_string(event_file(file)).unwrap();
+            Request::read(&event).unwrap();
+            let handled: Handled = world.app.handle(&event, PATIENCE).await;
+            if (handled.outcome, &line(&handled)) != (outcome.as_str(), answer) {
+                let why = handled.why.clone().unwrap_or_default();
+                wrong.push(format!("{file}: {} {} ({why}), not {outcome} {answer}", handled.outcome, line(&handled)));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    })
+    .await;
+}
+
+#[test]
+fn every_network_has_a_credit_its_repetition_and_a_forgery_and_a_reversal_where_it_has_reversals() {
+    let expected = expected();
+    for preset in shipped() {
+        let network = preset.network.as_str();
+        let of = |kind: &str| expected.iter().any(|(file, ..)| *file == format!("{network}-{kind}"));
+        for kind in ["credit", "credit-again", "forged"] {
+            assert!(of(kind), "{network} has no event {kind}");
+        }
+        let reverses = preset.rules.iter().any(|rule| rule.is == postback::preset::Class::Reversal);
+        assert_eq!(of("reversal"), reverses, "{network}: an event for a reversal, and a rule for one");
+    }
+}
+
+#[test]
+fn no_shipped_network_speaks_for_a_deployment_or_claims_more_than_it_has() {
+    for preset in shipped() {
+        let network = &preset.network;
+        assert!(!preset.accept_weak && preset.cap.is_none(), "{network} decides what only a deployment can");
+        assert!(!preset.default || preset.about.evidence != Evidence::Experimental, "{network} is on by itself");
+        assert!(preset.source.mode != SourceMode::Enforce || !preset.source.addresses.is_empty(), "{network}");
+        assert!(preset.about.docs.is_some() || preset.about.evidence != Evidence::Official || preset.default, "{network}");
+    }
+}
