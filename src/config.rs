@@ -39,10 +39,18 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "the networks that are enabled, separated by commas; else those whose preset says `default = true`",
     ),
-    variable("NETWORKS_FILE", "", "a TOML file with networks of your own, and with keys of shipped ones that are to be others"),
+    variable(
+        "NETWORKS_FILE",
+        "",
+        "a TOML file with networks of your own, and with keys of shipped ones that are to be others",
+    ),
     variable("NETWORK_SECRETS", "", "JSON: network to secret, or to a list of secrets that are all in force"),
     variable("NETWORK_SECRETS_ARN", "", "a secret in Secrets Manager that holds that JSON, instead"),
-    variable("PUBLIC_URL", "", "the URL that networks call, where a domain of your own stands in front of the function URL"),
+    variable(
+        "PUBLIC_URL",
+        "",
+        "the URL that networks call, where a domain of your own stands in front of the function URL",
+    ),
     variable(
         "SOURCE_HEADER",
         "",
@@ -265,7 +273,7 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
                 }
                 presets.push(preset);
             }
-            Ok(Err(PresetError::Unknown(_))) if !file_reads => {}
+            Ok(Err(PresetError::Unknown)) if !file_reads => {}
             Ok(Err(error)) => fault(&error),
             Err(error) => fault(&error),
         }
@@ -304,7 +312,10 @@ fn front(env: &Env<'_>) -> Front {
             plain.then(|| Hop { header: header.to_ascii_lowercase(), from_right })
         });
         if hop.is_none() {
-            env.fault("SOURCE_HEADER", "not a header's name, a space, and a number from 1, such as `x-forwarded-for 1`");
+            env.fault(
+                "SOURCE_HEADER",
+                "not a header's name, a space, and a number from 1, such as `x-forwarded-for 1`",
+            );
         }
         hop
     });

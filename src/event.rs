@@ -147,7 +147,8 @@ impl Request {
             method: event.request_context.http.method.into_owned(),
             path: event.raw_path.into_owned(),
             query: event.raw_query_string.replace(' ', "+"),
-            origin: text(event.request_context.domain_name).map_or_else(String::new, |host: String| format!("https://{host}")),
+            origin: text(event.request_context.domain_name)
+                .map_or_else(String::new, |host: String| format!("https://{host}")),
             source_ip: event.request_context.http.source_ip.into_owned(),
             headers: event.headers.map(|headers| headers.get().to_owned()),
             body: event.body.map(|body| body.get().to_owned()),
@@ -271,7 +272,10 @@ mod tests {
             .to_string()
         };
         let request = Request::read(&event("YT0lRkbDvw==".into(), true)).unwrap();
-        assert_eq!((request.body().unwrap(), request.origin.as_str()), ("a=%FFÿ".as_bytes().to_vec(), "https://a.example"));
+        assert_eq!(
+            (request.body().unwrap(), request.origin.as_str()),
+            ("a=%FFÿ".as_bytes().to_vec(), "https://a.example")
+        );
         assert_eq!(request.header("x-signature").as_deref(), Some("ab"));
         assert_eq!((request.header("x-list"), request.header("x-twice")), (None, None));
         let body = |value, base64| Request::read(&event(value, base64)).unwrap().body();

@@ -478,7 +478,8 @@ mod tests {
 
     #[test]
     fn a_json_body_gives_its_leaves_as_they_were_written() {
-        let text = r#"{"a": 100.50, "b": {"c": "x\u00e9", "d": {"e": true}}, "n": null, "l": [1], "a": "2", "u": "\ud800"}"#;
+        let text =
+            r#"{"a": 100.50, "b": {"c": "x\u00e9", "d": {"e": true}}, "n": null, "l": [1], "a": "2", "u": "\ud800"}"#;
         let fields = Fields::json(text).unwrap();
         let text = |name| fields.once(name).map(|value| value.lossy().into_owned());
         assert_eq!(text("a"), Err(Doubt::Repeated));
@@ -517,7 +518,8 @@ mod tests {
     #[test]
     fn macros_of_every_syntax_are_known() {
         for text in ["{x}", "{{x}}", "[X]", "[[x]]", "[%X%]", "$x$", "{", "a{b}c"] {
-            let field = format!("a={}", percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC));
+            let field =
+                format!("a={}", percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC));
             let expected = if text == "{" { Ok("{".into()) } else { Err(Doubt::Macro) };
             assert_eq!(Fields::encoded(&field).strict("a"), expected, "{text}");
         }

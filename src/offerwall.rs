@@ -131,9 +131,7 @@ impl Rejection {
             Rejection::BadSignature(why) => Some(why.to_string()),
             Rejection::BadSource => Some("the source address is not on the network's list".to_owned()),
             Rejection::NotJson => Some("the body is no JSON object".to_owned()),
-            Rejection::Parameters(faults) => {
-                Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))
-            }
+            Rejection::Parameters(faults) => Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")),
         }
     }
 }
@@ -284,15 +282,15 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
     Ok(Report::Claim(Claim { trans_id, status, user, currency: coins.currency.clone(), amount, evidence, offer }))
 }
 
-/// A payout for the deployment's books, at most eight decimals, its sign that of what happened. One that does not read is
-/// left out: it moves no coins, and a credit must not wait for it.
+/// A payout for the deployment's books, at most eight decimals; a reversal's is below zero, however it was sent. One that
+/// does not read is left out: it moves no coins, and a credit must not wait for it.
 fn payout(preset: &Preset, form: &Form<'_>, status: Status) -> Option<Amount> {
     let payout = preset.parameters.payout.as_ref()?;
     let text = form.optional(Some(&payout.parameter), usize::MAX)?;
     let (received, scale) = (Received::read(&text).ok()?, Scale::new(Scale::MAX)?);
     let amount = if payout.cents { received.hundredth(scale) } else { received.cut(scale) }.ok()?;
-    let taken_back = status == Status::Reversal;
-    Some(if taken_back == (amount > Amount::ZERO) { amount.negated() } else { amount })
+    let taken_back = status == Status::Reversal && amount > Amount::ZERO;
+    Some(if taken_back { amount.negated() } else { amount })
 }
 
 /// The first 32 hex digits of the SHA-256 of the query and the body as they were on the wire. Where the request carries the
@@ -345,7 +343,8 @@ impl Form<'_> {
         match &preset.parameters.trans_id {
             Identity::Field(name) => self.required(name, |text| {
                 let prefix = reversal.and_then(|reversal| reversal.prefix.as_ref());
-                let credit = prefix.and_then(|(prefix, credit)| Some(format!("{credit}{}", text.strip_prefix(prefix)?)));
+                let credit =
+                    prefix.and_then(|(prefix, credit)| Some(format!("{credit}{}", text.strip_prefix(prefix)?)));
                 Ok(TransId::of(&preset.network, credit.as_deref().unwrap_or(text))?)
             }),
             Identity::Fingerprint(picks) => {
@@ -533,9 +532,7 @@ pub fn answer(preset: &Preset, request: &Request, happened: Happened) -> Answer 
 /// The answer to a request that says nothing. `preset` is that of its path.
 pub fn refuse(preset: Option<&Preset>, request: &Request, rejection: &Rejection) -> Answer {
     match (preset, rejection) {
-        (_, Rejection::MethodNotAllowed(method)) => {
-            Answer::new(405, format!("method not allowed: send a {method}"))
-        }
+        (_, Rejection::MethodNotAllowed(method)) => Answer::new(405, format!("method not allowed: send a {method}")),
         (None, _) | (_, Rejection::UnknownNetwork) => Answer::new(404, "no such network"),
         (Some(preset), Rejection::BadSignature(_)) => say(preset, request, &preset.answers.bad_signature),
         (Some(preset), Rejection::BadSource) => say(preset, request, &preset.answers.bad_source),

@@ -14,7 +14,7 @@ use crate::config::{Config, Faults, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::id::Network;
 use crate::offerwall::{self, Rejection, Report};
-use crate::preset::{Class, Identity, Open, Preset, PresetError, SourceMode};
+use crate::preset::{Class, Gap, Identity, Open, Preset, PresetError, SourceMode};
 use crate::sample::{self, Example, NoExample, Sample};
 use crate::secrets::Secrets;
 use crate::signature::{ALGORITHMS, Algorithm, Key, Place};
@@ -36,9 +36,9 @@ pub enum CannotRun {
     SecretsManager(String),
     #[error("no secret of `{0}` is in NETWORK_SECRETS")]
     NoSecret(Network),
-    #[error("`{0}` {1}")]
+    #[error("`{0}`: {1}")]
     NoExample(Network, NoExample),
-    #[error("`{0}` is no URL with a path and a query, such as https://host/standard?user_id=42&…")]
+    #[error("`{0}` is no URL with a path and a query, such as https://host/network?user=42&…")]
     NotAUrl(String),
     #[error("`{0}` is no header of the form `name: value`")]
     NotAHeader(String),
@@ -96,7 +96,9 @@ impl Operator {
         })?;
         let local = set("NETWORK_SECRETS").is_none() && set("NETWORK_SECRETS_ARN").is_none();
         let secrets = match &config.secrets {
-            _ if local => Ok(Secrets::read(&sample::secrets(&config.catalogue.presets()).to_string()).unwrap_or_default()),
+            _ if local => {
+                Ok(Secrets::read(&sample::secrets(&config.catalogue.presets()).to_string()).unwrap_or_default())
+            }
             SecretsFrom::Environment(secrets) => Ok(secrets.clone()),
             SecretsFrom::SecretsManager { arn } => Err(arn.clone()),
         };
@@ -118,7 +120,7 @@ impl Operator {
         let preset = self.preset(network)?;
         let mut text = String::new();
         let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "{label:<10}{value}");
+            let _ = writeln!(text, "{label:<12}{value}");
         };
         let postback = preset.about.postback.as_deref().map(|postback| format!("?{postback}")).unwrap_or_default();
         line("url", &format!("{}/{}{postback}", self.origin("https://<the function URL's host>"), preset.network));
@@ -131,7 +133,7 @@ impl Operator {
         }
         line("signature", &signature(&preset));
         line("switch on", preset.about.dashboard.as_deref().unwrap_or("nothing that is known"));
-        line("not signed", &open(&preset.open()));
+        line("not signed", &gaps(&preset));
         line("from", &source(&preset));
         line("docs", preset.about.docs.as_deref().unwrap_or("none that is known"));
         if !self.enabled(&preset.network) {
@@ -170,14 +172,22 @@ impl Operator {
     /// [`CannotRun`] says what is missing.
     pub fn check(&self, network: &str, question: &Question) -> Result<Explained, CannotRun> {
         let preset = self.preset(network)?;
-        let request = question.request.clone().behind(&self.config.front);
+        let mut request = question.request.clone().behind(&self.config.front);
+        let source = match (request.source_ip.is_empty(), preset.source.addresses.first()) {
+            (true, Some(net)) => {
+                request.source_ip = net.addr().to_string();
+                "not given, so taken as one on the list".to_owned()
+            }
+            _ if preset.source.lists(&request.source_ip) => format!("{}, on the list", request.source_ip),
+            _ => format!("{}, not on the list", request.source_ip),
+        };
         let keys = self.keys(&preset.network)?;
         let explanation = offerwall::on_wire(&preset, &request, |wire, _| preset.signature.explain(keys, wire));
         let read = offerwall::read(&preset, keys, &self.config.coins, &request);
 
         let mut text = String::new();
         let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "{label:<10}{}", value.replace('\n', "; "));
+            let _ = writeln!(text, "{label:<12}{}", value.replace('\n', "; "));
         };
         line("network", &format!("{} ({}, {})", preset.network, preset.about.name, preset.about.evidence.as_str()));
         line("request", &format!("{} {}", request.method, request.path));
@@ -193,10 +203,8 @@ impl Operator {
             line("", &format!("No secret of `{}` is configured.", preset.network));
         }
         line("verifies", &explanation.verdict.as_ref().map_or_else(|why| format!("no: {why}"), |()| "yes".to_owned()));
-        let listed = if preset.source.lists(&request.source_ip) { "on the list" } else { "not on the list" };
         if preset.source.mode != SourceMode::Off {
-            let address = if request.source_ip.is_empty() { "unknown" } else { &request.source_ip };
-            line("source", &format!("{address}, {listed} ({})", preset.source.mode.as_str()));
+            line("source", &format!("{source} ({})", preset.source.mode.as_str()));
         }
         match &read {
             Ok(Report::Claim(claim)) => {
@@ -266,7 +274,8 @@ impl Networks<'_> {
                 "docs": preset.about.docs,
                 "method": preset.carrier.method(),
                 "algorithm": algorithm(preset),
-                "not_signed": preset.open().into_iter().map(Open::as_str).collect::<Vec<_>>(),
+                "not_signed": gaps_of(preset, Gap::NotSigned),
+                "run_together": gaps_of(preset, Gap::RunsTogether),
                 "undefended": preset.undefended().into_iter().map(Open::as_str).collect::<Vec<_>>(),
                 "secrets": operator.secrets.as_ref().ok().map(|secrets| secrets.of(&preset.network).len()),
                 "source": {
@@ -304,7 +313,7 @@ impl fmt::Display for Networks<'_> {
                 enabled.to_owned(),
                 preset.about.evidence.as_str().to_owned(),
                 algorithm(preset).to_owned(),
-                open(&preset.open()),
+                gaps(preset),
                 source(preset),
                 settings,
             ]
@@ -316,8 +325,9 @@ impl fmt::Display for Networks<'_> {
         }
         write!(
             f,
-            "\nnot signed: whoever has seen one URL can change it, unless something else stands in the way.\n\
-             weak: the amount or the id is among these, and nothing does; see the README before you accept it."
+            "\nnot signed: whoever has seen one URL can change it. In parentheses: signed, with nothing between it and its\n\
+             neighbour, so that what belongs to one can be moved to the other.\n\
+             weak: the amount or the id is among these, and no source list or cap stands in the way: see the README."
         )
     }
 }
@@ -353,7 +363,8 @@ impl Question {
     ///
     /// [`CannotRun::File`] and [`CannotRun::Event`].
     pub fn from_event(file: &Path) -> Result<Question, CannotRun> {
-        let text = std::fs::read_to_string(file).map_err(|problem| CannotRun::File { file: file.to_owned(), problem })?;
+        let text =
+            std::fs::read_to_string(file).map_err(|problem| CannotRun::File { file: file.to_owned(), problem })?;
         let request = Request::read(&text).map_err(|problem| CannotRun::Event { file: file.to_owned(), problem })?;
         Ok(Question { request })
     }
@@ -407,18 +418,30 @@ fn signature(preset: &Preset) -> String {
     }
 }
 
-fn open(open: &[Open]) -> String {
-    if open.is_empty() {
-        return "-".to_owned();
+fn gaps_of(preset: &Preset, gap: Gap) -> Vec<&'static str> {
+    preset.gaps().into_iter().filter(|(_, known)| *known == gap).map(|(open, _)| open.as_str()).collect()
+}
+
+/// What is not signed, and in parentheses what is, but runs together.
+fn gaps(preset: &Preset) -> String {
+    let (open, run) = (gaps_of(preset, Gap::NotSigned).join(" "), gaps_of(preset, Gap::RunsTogether).join(" "));
+    match (open.is_empty(), run.is_empty()) {
+        (true, true) => "-".to_owned(),
+        (false, true) => open,
+        (true, false) => format!("({run})"),
+        (false, false) => format!("{open} ({run})"),
     }
-    open.iter().map(|open| open.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 fn source(preset: &Preset) -> String {
     let count = preset.source.addresses.len();
     match (preset.source.mode, count) {
         (_, 0) => "anywhere".to_owned(),
-        (mode, 1) => format!("{} ({})", preset.source.addresses[0], mode.as_str()),
+        (mode, 1) => {
+            let net = preset.source.addresses[0];
+            let one = net.prefix_len() == net.max_prefix_len();
+            format!("{} ({})", if one { net.addr().to_string() } else { net.to_string() }, mode.as_str())
+        }
         (mode, count) => format!("{count} addresses ({})", mode.as_str()),
     }
 }

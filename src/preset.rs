@@ -310,6 +310,15 @@ impl Open {
     }
 }
 
+/// Why something is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gap {
+    /// It is signed, with nothing between it and its neighbour: what belongs to one can be moved to the other.
+    RunsTogether,
+    /// It is not signed.
+    NotSigned,
+}
+
 impl Preset {
     /// What the request says happened.
     ///
@@ -348,21 +357,25 @@ impl Preset {
         names
     }
 
-    /// What the signature leaves open.
-    pub fn open(&self) -> Vec<Open> {
-        let is_fixed = |name: &str| self.formats.iter().any(|(fixed, _)| fixed == name);
-        let covers = |name: &str| self.signature.covers(self.carrier, name, &is_fixed);
-        let id = match &self.parameters.trans_id {
-            Identity::Field(name) => covers(name),
-            Identity::Fingerprint(picks) => picks.iter().all(|pick| covers(&pick.name)),
+    /// What the signature leaves open, and whether only because fields run together.
+    pub fn gaps(&self) -> Vec<(Open, Gap)> {
+        let fixed = |name: &str| self.formats.iter().any(|(fixed, _)| fixed == name);
+        let gap = |name: &str| match &self.signature {
+            signature if signature.covers(self.carrier, name, &fixed) => None,
+            signature if signature.covers(self.carrier, name, &|_| true) => Some(Gap::RunsTogether),
+            _ => Some(Gap::NotSigned),
         };
-        let covered = [
-            (Open::User, covers(&self.parameters.user_id)),
-            (Open::Amount, covers(&self.parameters.amount)),
+        let id = match &self.parameters.trans_id {
+            Identity::Field(name) => gap(name),
+            Identity::Fingerprint(picks) => picks.iter().filter_map(|pick| gap(&pick.name)).max(),
+        };
+        let gaps = [
+            (Open::User, gap(&self.parameters.user_id)),
+            (Open::Amount, gap(&self.parameters.amount)),
             (Open::Id, id),
-            (Open::Status, self.class_parameters().into_iter().all(covers)),
+            (Open::Status, self.class_parameters().into_iter().filter_map(gap).max()),
         ];
-        covered.into_iter().filter(|(_, covered)| !covered).map(|(open, _)| open).collect()
+        gaps.into_iter().filter_map(|(open, gap)| Some((open, gap?))).collect()
     }
 
     /// What of the amount and the id is left open, where nothing else defends them.
@@ -370,7 +383,7 @@ impl Preset {
         if self.accept_weak || self.cap.is_some() || self.source.mode == SourceMode::Enforce {
             return Vec::new();
         }
-        self.open().into_iter().filter(|open| matches!(open, Open::Amount | Open::Id)).collect()
+        self.gaps().into_iter().map(|(open, _)| open).filter(|open| matches!(open, Open::Amount | Open::Id)).collect()
     }
 
     /// Whether it cannot work without a secret.
@@ -413,8 +426,8 @@ impl Condition {
 /// Why there is no such preset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
-    #[error("no network of that name is known; there are: {}", .0.join(", "))]
-    Unknown(Vec<String>),
+    #[error("no network of that name is known; `operator networks` lists them")]
+    Unknown,
     #[error("{}", list(.0))]
     Faults(Vec<Fault>),
 }
@@ -471,9 +484,8 @@ impl Catalogue {
     /// [`PresetError`] says which networks there are, or everything that is wrong with this one, and where.
     pub fn preset(&self, network: &Network) -> Result<Preset, PresetError> {
         let name = network.as_str();
-        let (node, own_keys) = self.tree(name, &mut Vec::new()).map_err(PresetError::Faults)?.ok_or_else(|| {
-            PresetError::Unknown(self.names())
-        })?;
+        let (node, own_keys) =
+            self.tree(name, &mut Vec::new()).map_err(PresetError::Faults)?.ok_or(PresetError::Unknown)?;
         let path = if self.own(name).is_some() { format!("networks.{name}") } else { String::new() };
         read::preset(network, node, &path, own_keys).map_err(PresetError::Faults)
     }
@@ -492,7 +504,8 @@ impl Catalogue {
     /// Every network's name, in order.
     pub fn names(&self) -> Vec<String> {
         let shipped = SHIPPED.files().filter_map(|file| file.path().file_name()?.to_str()?.strip_suffix(".toml"));
-        let mut names: Vec<_> = shipped.chain(self.own.iter().map(|(name, _)| name.as_str())).map(str::to_owned).collect();
+        let mut names: Vec<_> =
+            shipped.chain(self.own.iter().map(|(name, _)| name.as_str())).map(str::to_owned).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -531,7 +544,7 @@ impl Catalogue {
             return Err(fault(format!("builds on itself: {} -> {base_name}", above.join(" -> "))));
         }
         let Some((mut tree, _)) = self.tree(base_name, above)? else {
-            return Err(fault(format!("no network is called `{base_name}`; there are: {}", self.names().join(", "))));
+            return Err(fault(format!("no network is called `{base_name}`; `operator networks` lists them")));
         };
         // What is said of one network alone is not said of those that build on it.
         for only in ["default", "accept_weak"] {

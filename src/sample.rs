@@ -36,9 +36,7 @@ pub fn secrets(networks: &[Preset]) -> Value {
         match (preset.signature.algorithm, &names[..]) {
             (Algorithm::EcdsaP256, _) => json!({LOCAL_KEY_ID: LOCAL_PUBLIC_KEY}),
             (_, [] | [Key::SECRET]) => LOCAL_SECRET.into(),
-            (_, names) => {
-                names.iter().map(|name| ((*name).to_owned(), Value::from(format!("local-{name}")))).collect()
-            }
+            (_, names) => names.iter().map(|name| ((*name).to_owned(), Value::from(format!("local-{name}")))).collect(),
         }
     };
     networks.iter().map(|preset| (preset.network.to_string(), value(preset))).collect()
@@ -73,7 +71,7 @@ pub struct Example {
 /// Why there is no such example.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoExample {
-    #[error("this network reports nothing of that kind, as far as its preset says")]
+    #[error("reports nothing of that kind, as far as its preset says")]
     NoSuchClass,
     #[error("only the network itself can sign: it keeps the private key")]
     OnlyTheNetwork,
@@ -212,7 +210,8 @@ fn unsigned(preset: &Preset, fields: &[(String, String)], origin: &str) -> Examp
         Carrier::Form => (String::new(), pairs.join("&"), Some("application/x-www-form-urlencoded")),
         Carrier::Json => (String::new(), object(fields), Some("application/json")),
     };
-    let source_ip = preset.source.addresses.first().map_or_else(|| "203.0.113.7".to_owned(), |net| net.addr().to_string());
+    let source_ip =
+        preset.source.addresses.first().map_or_else(|| "203.0.113.7".to_owned(), |net| net.addr().to_string());
     Example {
         method: preset.carrier.method(),
         origin: origin.to_owned(),

@@ -255,11 +255,14 @@ mod tests {
 
     #[test]
     fn what_does_not_read_is_told_without_showing_a_secret() {
+        let neither = "the value of `a` is neither a secret, nor an object of secrets by name, nor a list of these";
         for (text, expected) in [
             ("hunter2", "not JSON (line 1, column 1)"),
             ("[\"hunter2\"]", "not a JSON object of the form {\"<network>\": \"<secret>\" or [\"<secret>\", …]}"),
-            (r#"{"a": {"hunter2": "hunter2"}}"#, "the value of `a` is neither a secret nor a list of secrets"),
-            (r#"{"a": ["hunter2", 7]}"#, "the value of `a` is neither a secret nor a list of secrets"),
+            (r#"{"a": {"hunter2": ["hunter2"]}}"#, neither),
+            (r#"{"a": ["hunter2", 7]}"#, neither),
+            (r#"{"a": {}}"#, "a secret of `a` is empty"),
+            (r#"{"a": {"b": ""}}"#, "a secret of `a` is empty"),
             (r#"{"a": ["hunter2", ""]}"#, "a secret of `a` is empty"),
             (r#"{"a": "hunter2", "a": "hunter3"}"#, "`a` stands there twice; give it a list of secrets"),
             (r#"{"a": "hunter2"} x"#, "not JSON (line 1, column 18)"),

@@ -191,7 +191,7 @@ pub struct Wire<'a> {
 pub enum BadSignature {
     #[error("no secret is configured for this network")]
     NoKey,
-    #[error("the {0} that carries the signature is missing, or there more than once")]
+    #[error("the signature is missing or doubled: it belongs into the {0}")]
     NotThere(String),
     #[error("the signature is not written in {0}")]
     NotEncoded(&'static str),
@@ -468,7 +468,8 @@ impl Recipe {
         if matches!(self.algorithm, Algorithm::None | Algorithm::Token) {
             return false;
         }
-        let sorted = !self.sorted.joiner.is_empty() && !self.sorted.without.iter().any(|left_out| left_out == name);
+        let apart = !self.sorted.joiner.is_empty() || is_fixed(name);
+        let sorted = apart && !self.sorted.without.iter().any(|left_out| left_out == name);
         self.message.parts().any(|part| match part {
             Part::Query(_) | Part::Url(_) => carrier == Carrier::Query,
             Part::Body => carrier != Carrier::Query,

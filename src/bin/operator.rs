@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use postback::config;
 use postback::operator::{self, CannotRun, Operator, Question, Show};
@@ -166,6 +167,9 @@ fn fail(line: &str) -> ExitCode {
 
 /// What is wrong with the arguments: clap's first paragraph, and where to look.
 fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "error: a command is missing; see `operator --help`".to_owned();
+    }
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
     format!("{}; see `operator --help`", lines.collect::<Vec<_>>().join(" "))

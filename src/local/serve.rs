@@ -82,7 +82,11 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 
 /// What is where, and what to type first.
 fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -> String {
-    let networks: Vec<_> = config.networks.iter().map(|preset| preset.network.as_str()).collect();
+    let names: Vec<_> = config.networks.iter().take(3).map(|preset| preset.network.as_str()).collect();
+    let more = match config.networks.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     let data = match data {
         Data::Memory => "in memory, gone at the end".to_owned(),
         Data::Folder(folder) => format!("{}, kept for the next run", folder.display()),
@@ -102,13 +106,13 @@ fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -
         None => "No network has a secret, so none can call: see NETWORK_SECRETS.".to_owned(),
     };
     format!(
-        "function URL  http://{url}  networks: {}\n\
+        "function URL  http://{url}  networks: {}{more}\n\
          DynamoDB      {dynamodb}\n\
          data          {data}\n\n\
          The tables, with the AWS CLI:\n{}\n\n\
          {examples}\n\n\
          Calls, until Ctrl-C:",
-        networks.join(", "),
+        names.join(", "),
         scans.join("\n"),
     )
 }

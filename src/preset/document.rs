@@ -65,11 +65,14 @@ impl Kind {
     }
 }
 
+/// Most faults of a text that is no TOML at all.
+const SYNTAX_FAULTS_MAX: usize = 3;
+
 /// Reads a TOML document.
 ///
 /// # Errors
 ///
-/// Every place where it is no TOML.
+/// The first places where it is no TOML: of a file that is something else, every line would be one.
 pub fn parse(file: &str, text: &str) -> Result<Node, Vec<Fault>> {
     let file: Arc<str> = file.into();
     let place = |at: usize| Place {
@@ -83,7 +86,7 @@ pub fn parse(file: &str, text: &str) -> Result<Node, Vec<Fault>> {
             key: String::new(),
             problem: format!("no TOML: {}", error.message()),
         };
-        return Err(errors.into_iter().map(fault).collect());
+        return Err(errors.into_iter().take(SYNTAX_FAULTS_MAX).map(fault).collect());
     }
     Ok(node(DeValue::Table(table.into_inner()), 0, &place))
 }
@@ -183,9 +186,7 @@ impl<'f> Section<'f> {
     pub fn new(node: Node, path: &str, faults: &'f Faults) -> Option<Section<'f>> {
         let Node { place, kind } = node;
         match kind {
-            Kind::Table(members) => {
-                Some(Section { path: path.to_owned(), place, members, known: Vec::new(), faults })
-            }
+            Kind::Table(members) => Some(Section { path: path.to_owned(), place, members, known: Vec::new(), faults }),
             kind => {
                 faults.add(&place, path, format_args!("must be a table, and is {}", kind.name()));
                 None
@@ -331,7 +332,11 @@ impl<'f> Section<'f> {
         let text = |Node { place, kind }| match kind {
             Kind::Text(text) => Some((text, place)),
             kind => {
-                self.fault(&place, key, format_args!("must be text in quotes or a list of such, and is {}", kind.name()));
+                self.fault(
+                    &place,
+                    key,
+                    format_args!("must be text in quotes or a list of such, and is {}", kind.name()),
+                );
                 None
             }
         };

@@ -9,14 +9,16 @@ use ipnet::IpNet;
 
 use super::document::{Fault, Faults, Kind, Node, Place, Section};
 use super::{
-    About, Answers, Class, Condition, Evidence, Format, Identity, Original, Parameters, Payout, Preset, Reply, Rule, Sign, Source,
-    SourceMode, Unit,
+    About, Answers, Class, Condition, Evidence, Format, Identity, Original, Parameters, Payout, Preset, Reply, Rule,
+    Sign, Source, SourceMode, Unit,
 };
 use crate::event::ContentType;
 use crate::fields::{self, Carrier, Pick, Piece};
 use crate::id::Network;
 use crate::money::{Amount, Rate, Received, Scale};
-use crate::signature::{ALGORITHMS, Algorithm, ENCODINGS, Encoding, FORMS, Form, Key, Message, Place as Where, Recipe, Sorted};
+use crate::signature::{
+    ALGORITHMS, Algorithm, ENCODINGS, Encoding, FORMS, Form, Key, Message, Place as Where, Recipe, Sorted,
+};
 
 /// Reads a network's tree, whose keys are below `path` in their document.
 ///
@@ -215,7 +217,8 @@ fn identity(section: &mut Section<'_>) -> Option<Identity> {
     if texts.is_empty() {
         section.fault(&place, "trans_id", "an empty list tells no conversion from another");
     }
-    let pick = |(text, place): &(String, Place)| Pick::parse(text).map_err(|error| section.fault(place, "trans_id", error));
+    let pick =
+        |(text, place): &(String, Place)| Pick::parse(text).map_err(|error| section.fault(place, "trans_id", error));
     let picks: Vec<_> = texts.iter().filter_map(|text| pick(text).ok()).collect();
     (picks.len() == texts.len() && !picks.is_empty()).then_some(Identity::Fingerprint(picks))
 }
@@ -244,7 +247,9 @@ fn unit(mut section: Section<'_>) -> Option<Unit> {
     }
     let word = section.word("unit", &[("coins", Word::Coins), ("usd", Word::Usd), ("cents", Word::Cents)]);
     let rate = section.parsed("rate", |text| {
-        Rate::read(text).ok_or("must be coins for one dollar, a plain decimal above 0 with at most 7 digits before the point and 8 behind")
+        Rate::read(text).ok_or(
+            "must be coins for one dollar, a plain decimal above 0 with at most 7 digits before the point and 8 behind",
+        )
     });
     let unit = match (word.unwrap_or(Word::Coins), rate) {
         (Word::Coins, None) => Some(Unit::Coins),

@@ -311,7 +311,11 @@ async fn a_reversal_without_its_credit_is_recorded_and_the_late_credit_moves_not
         assert_eq!(handled.cases, ["reversal_without_credit/standard/c1/reversal"]);
         assert_eq!(world.case_ids().await, handled.cases);
         let payouts: Vec<_> = world.entries().await.iter().map(|row| row.get("payout_usd").cloned()).collect();
-        assert_eq!(payouts, [None, Some("0.5".into())], "the placeholder was paid by nobody");
+        assert_eq!(
+            payouts,
+            [None, Some("-0.5".into())],
+            "the placeholder was paid by nobody, and a reversal is paid back"
+        );
         let rows: Vec<_> =
             world.entries().await.iter().map(|row| (row["status"].clone(), row["amount"].clone())).collect();
         assert_eq!(rows, [("credit".into(), "0".into()), ("reversal".into(), "0".into())]);

@@ -73,9 +73,9 @@ fn expected() -> Vec<(String, String, String)> {
         let body: String = serde_json::from_str(body).unwrap();
         (file.to_owned(), outcome.to_owned(), format!("{status} {body}"))
     });
-    let standard = STANDARD.iter().map(|(file, outcome, answer)| {
-        ((*file).to_owned(), (*outcome).to_owned(), (*answer).to_owned())
-    });
+    let standard = STANDARD
+        .iter()
+        .map(|(file, outcome, answer)| ((*file).to_owned(), (*outcome).to_owned(), (*answer).to_owned()));
     standard.chain(rows).collect()
 }
 
@@ -127,6 +127,9 @@ fn no_shipped_network_speaks_for_a_deployment_or_claims_more_than_it_has() {
         assert!(!preset.accept_weak && preset.cap.is_none(), "{network} decides what only a deployment can");
         assert!(!preset.default || preset.about.evidence != Evidence::Experimental, "{network} is on by itself");
         assert!(preset.source.mode != SourceMode::Enforce || !preset.source.addresses.is_empty(), "{network}");
-        assert!(preset.about.docs.is_some() || preset.about.evidence != Evidence::Official || preset.default, "{network}");
+        assert!(
+            preset.about.docs.is_some() || preset.about.evidence != Evidence::Official || preset.default,
+            "{network}"
+        );
     }
 }

@@ -156,7 +156,7 @@ async fn a_function_whose_secrets_cannot_be_read_does_not_start_and_says_why() {
         let error = deployed(world, &vault).await.unwrap_err();
         assert_eq!(
             error,
-            format!("the secret {ARN}: the value of `standard` is neither a secret nor a list of secrets")
+            format!("the secret {ARN}: the value of `standard` is neither a secret, nor an object of secrets by name, nor a list of these")
         );
     })
     .await;
