@@ -257,7 +257,15 @@ fn catalogue(env: &Env<'_>) -> Catalogue {
 
 fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
     const NAME: &str = "NETWORKS";
-    let Some(names) = env.get(NAME) else { return catalogue.defaults() };
+    let Some(names) = env.get(NAME) else {
+        let defaults = catalogue.defaults();
+        for preset in &defaults {
+            if let Some(problem) = unusable(preset) {
+                env.fault(NAME, format_args!("`{}`, enabled by default: {problem}", preset.network));
+            }
+        }
+        return defaults;
+    };
     let mut presets: Vec<Preset> = Vec::new();
     // Where the file does not read, what it would have said of a network is not known.
     let file_reads = !env.faults.borrow().iter().any(|fault| fault.variable == "NETWORKS_FILE");
@@ -268,7 +276,7 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
                 env.fault(NAME, format_args!("`{name}` is named twice"));
             }
             Ok(Ok(preset)) => {
-                if file_reads && let Some(problem) = weak(&preset) {
+                if file_reads && let Some(problem) = unusable(&preset) {
                     fault(&problem);
                 }
                 presets.push(preset);
@@ -282,11 +290,16 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
 }
 
 /// Why a network must not be enabled as it is.
-fn weak(preset: &Preset) -> Option<String> {
+fn unusable(preset: &Preset) -> Option<String> {
+    let name = &preset.network;
+    if let Some(parameter) = preset.unsaid().next() {
+        return Some(format!(
+            "it signs for everybody with the same key: in NETWORKS_FILE, list what is yours in `networks.{name}.yours.{parameter}`"
+        ));
+    }
     let open = preset.undefended();
     let open: Vec<_> = open.into_iter().map(Open::as_str).collect();
     (!open.is_empty()).then(|| {
-        let name = &preset.network;
         format!(
             "its signature leaves the {} open: whoever has seen one URL can change it. In NETWORKS_FILE, set \
              `networks.{name}.cap`, or `networks.{name}.source` to `enforce` with its addresses, or accept it with \

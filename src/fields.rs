@@ -12,6 +12,10 @@ use serde_json::value::RawValue;
 /// Deepest nesting of a JSON body that is looked into: networks use two.
 const DEPTH_MAX: usize = 8;
 
+/// Most bytes of a field's path in a JSON body: each field has its own, which must not cost memory before the signature is
+/// known.
+const PATH_MAX: usize = 256;
+
 /// How a network's requests carry their fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
@@ -44,7 +48,7 @@ pub enum Value<'a> {
     Encoded(&'a str),
     /// The text of a JSON string, or a JSON number, `true` or `false` as it was written.
     Plain(Cow<'a, str>),
-    /// A JSON string that is no text: half of a surrogate pair.
+    /// What stands in a JSON body and is no value: an array, an empty object, half of a surrogate pair.
     Broken,
 }
 
@@ -63,6 +67,10 @@ pub enum Doubt {
     NotUtf8,
     #[error("not a plain decimal number such as 12.50")]
     NotPlain,
+    #[error("no text")]
+    NoText,
+    #[error("holds what stands between the signed fields")]
+    Ambiguous,
 }
 
 impl<'a> Fields<'a> {
@@ -77,7 +85,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a JSON object. `null` is an empty field; what stands in an array is not looked at. `None` when the
-    /// text is no JSON object.
+    /// text is no JSON object, or one whose names are longer than any network's.
     pub fn json(text: &'a str) -> Option<Fields<'a>> {
         let mut fields = Vec::new();
         collect(text, "", 0, &mut fields)?;
@@ -159,7 +167,7 @@ impl<'a> Value<'a> {
             Value::Encoded(raw) if !raw.contains(['%', '+']) => Cow::from(*raw),
             Value::Encoded(_) => String::from_utf8(self.bytes().into_owned()).map_err(|_| Doubt::NotUtf8)?.into(),
             Value::Plain(text) => Cow::from(text.as_ref()),
-            Value::Broken => return Err(Doubt::NotUtf8),
+            Value::Broken => return Err(Doubt::NoText),
         };
         // What stands for bytes that were no text when a body was read.
         if text.contains(char::REPLACEMENT_CHARACTER) { Err(Doubt::NotUtf8) } else { Ok(text) }
@@ -196,10 +204,19 @@ fn holds_macro(text: &str) -> bool {
 /// Adds the leaves of the JSON object in `text`, named by their path.
 fn collect<'a>(text: &'a str, path: &str, depth: usize, fields: &mut Vec<(Cow<'a, str>, Value<'a>)>) -> Option<()> {
     for (name, value) in members(text)? {
+        if path.len() + name.len() > PATH_MAX {
+            return None;
+        }
         let path = if path.is_empty() { name } else { Cow::from(format!("{path}.{name}")) };
         match value.get().as_bytes().first()? {
-            b'{' if depth < DEPTH_MAX => collect(value.get(), &path, depth + 1, fields)?,
-            b'{' | b'[' => {}
+            b'{' if depth < DEPTH_MAX => {
+                let before = fields.len();
+                collect(value.get(), &path, depth + 1, fields)?;
+                if fields.len() == before {
+                    fields.push((path, Value::Broken));
+                }
+            }
+            b'{' | b'[' => fields.push((path, Value::Broken)),
             b'"' => {
                 let text = serde_json::from_str::<Text<'a>>(value.get());
                 fields.push((path, text.map_or(Value::Broken, |Text(text)| Value::Plain(text))));
@@ -279,10 +296,10 @@ enum Absent {
 pub enum PickError {
     #[error("a placeholder without a name")]
     NoName,
-    #[error("no word after a `|`: `{0}`; there are raw, integer, absolute, lower, upper, optional, filled, or-empty")]
-    UnknownWord(String),
-    #[error("two words that exclude each other: `{0}`")]
-    Twice(String),
+    #[error("an unknown word after a `|`; there are raw, integer, absolute, lower, upper, optional, filled, or-empty")]
+    UnknownWord,
+    #[error("two words after a `|` that exclude each other")]
+    Twice,
 }
 
 impl Pick {
@@ -313,16 +330,16 @@ impl Pick {
                 (None, None, "raw") if !pick.raw && pick.change.is_none() => pick.raw = true,
                 (Some(_), _, _) if pick.change.is_none() && !pick.raw => pick.change = change,
                 (_, Some(absent), _) if pick.absent == Absent::Fails => pick.absent = absent,
-                (None, None, word) if word != "raw" => return Err(PickError::UnknownWord(word.to_owned())),
-                (_, _, word) => return Err(PickError::Twice(word.to_owned())),
+                (None, None, word) if word != "raw" => return Err(PickError::UnknownWord),
+                _ => return Err(PickError::Twice),
             }
         }
         Ok(pick)
     }
 
-    /// Whether the whole value is taken, so that no other value looks the same.
+    /// Whether the value is taken as it is, so that no other value looks the same.
     pub fn is_whole(&self) -> bool {
-        matches!(self.change, None | Some(Change::Absolute))
+        self.change.is_none()
     }
 
     /// Whether nothing can be made without it.
@@ -469,10 +486,10 @@ mod tests {
     #[test]
     fn words_that_mean_nothing_or_too_much_are_refused() {
         assert_eq!(Pick::parse("|raw"), Err(PickError::NoName));
-        assert_eq!(Pick::parse("a|int"), Err(PickError::UnknownWord("int".into())));
-        assert_eq!(Pick::parse("a|"), Err(PickError::UnknownWord(String::new())));
+        assert_eq!(Pick::parse("a|int"), Err(PickError::UnknownWord));
+        assert_eq!(Pick::parse("a|"), Err(PickError::UnknownWord));
         for text in ["a|raw|integer", "a|integer|raw", "a|lower|upper", "a|optional|filled", "a|raw|raw"] {
-            assert!(matches!(Pick::parse(text), Err(PickError::Twice(_))), "{text}");
+            assert_eq!(Pick::parse(text), Err(PickError::Twice), "{text}");
         }
     }
 
@@ -486,8 +503,8 @@ mod tests {
         assert_eq!(text("b.c").as_deref(), Ok("xé"));
         assert_eq!(text("b.d.e").as_deref(), Ok("true"));
         assert_eq!(text("n").as_deref(), Ok(""));
-        assert_eq!(text("l"), Err(Doubt::Missing));
-        assert_eq!(fields.strict("u"), Err(Doubt::NotUtf8));
+        assert_eq!(fields.strict("l"), Err(Doubt::NoText));
+        assert_eq!(fields.strict("u"), Err(Doubt::NoText));
         assert_eq!(Fields::json(r#"{"a": 1.50}"#).unwrap().strict("a").as_deref(), Ok("1.50"));
         for text in ["", "[]", "7", "{", "{} {}", r#"{"a": 1e}"#] {
             assert!(Fields::json(text).is_none(), "{text}");
@@ -498,8 +515,16 @@ mod tests {
     fn a_body_nested_without_end_ends_nothing() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let _ = Fields::json(&deep);
-        let nine = format!("{}1{}", r#"{"a":"#.repeat(9), "}".repeat(9));
-        assert_eq!(Fields::json(&nine).unwrap().iter().count(), 1);
+        let nested = |depth| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        assert_eq!(Fields::json(&nested(9)).unwrap().iter().next().unwrap().1, &Value::Plain("1".into()));
+        assert_eq!(Fields::json(&nested(10)).unwrap().iter().next().unwrap().1, &Value::Broken);
+    }
+
+    #[test]
+    fn a_json_body_with_longer_names_than_any_networks_is_not_read() {
+        let named = |length: usize| format!(r#"{{"{}":{{"b":1}}}}"#, "a".repeat(length));
+        assert!(Fields::json(&named(PATH_MAX - 1)).is_some());
+        assert!(Fields::json(&named(PATH_MAX)).is_none());
     }
 
     #[test]

@@ -81,8 +81,17 @@ impl App {
             warn!(network = %preset.network, "no secret is configured: every postback of this network is refused");
         }
         let enabled = |name: &str| config.networks.iter().any(|preset| preset.network.as_str() == name);
+        // A name that no network has may be a secret in the wrong place.
+        let known = config.catalogue.names();
         for name in secrets.networks().filter(|name| !enabled(name)) {
-            warn!(network = name, "a secret is configured for a network that is not enabled");
+            let network = known.iter().find(|known| *known == name);
+            warn!(network, "a secret is configured for a network that is not enabled, or for none that there is");
+        }
+        for (one, other) in secrets.shared(&config.networks) {
+            warn!(
+                networks = format!("{one} {other}"),
+                "two networks have the same secret: what one signs may be taken for the other's, and paid again"
+            );
         }
         Ok(App { config, store, keyring })
     }
@@ -171,11 +180,11 @@ impl App {
         match self.settle(preset, &claim, deadline).await {
             Ok((happened, cases)) => {
                 let handled = handled(offerwall::answer(preset, request, happened), happened.as_str());
-                Handled { claim: Some(claim), cases, ..handled }
+                Handled { claim: Some(*claim), cases, ..handled }
             }
             Err(problem) => {
                 error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
-                Handled { claim: Some(claim), ..handled(offerwall::try_again(preset, request), "unavailable") }
+                Handled { claim: Some(*claim), ..handled(offerwall::try_again(preset, request), "unavailable") }
             }
         }
     }

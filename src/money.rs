@@ -188,9 +188,11 @@ impl Rate {
     /// Reads coins for one dollar: a plain decimal above zero with at most 7 digits before the point and 8 behind.
     pub fn read(text: &str) -> Option<Rate> {
         let received = Received::read(text).ok()?;
-        let fits = received.integer.len() <= Self::INTEGER_DIGITS_MAX && received.fraction.len() <= Scale::MAX.into();
+        if received.integer.len() > Self::INTEGER_DIGITS_MAX || received.fraction.len() > Scale::MAX.into() {
+            return None;
+        }
         let (units, decimals) = received.units(Scale::MAX.into());
-        (fits && units > 0 && !received.negative).then_some(Rate { units, decimals })
+        (units > 0 && !received.negative).then_some(Rate { units, decimals })
     }
 
     /// The same rate for amounts in cents.
@@ -329,7 +331,7 @@ mod tests {
         }
         assert_eq!(exchanged("999999999999999.99999999", "9999999.99999999", false), Err(AmountError::TooLarge));
         assert_eq!(exchanged("1000000000000000", "1", false), Err(AmountError::TooLarge));
-        for rate in ["0", "-1", "1e3", "10000000", "0.000000001", ""] {
+        for rate in ["0", "-1", "1e3", "10000000", "0.000000001", "", &"9".repeat(64)] {
             assert_eq!(Rate::read(rate), None, "{rate}");
         }
     }

@@ -17,7 +17,7 @@ use crate::ledger::{
     Case, CaseKind, Entry, Evidence, Field, Guard, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome, Posting,
     SOURCE_IP_MAX, Status,
 };
-use crate::money::{Amount, AmountError, Received, Scale};
+use crate::money::{Amount, AmountError, RECEIVED_LENGTH_MAX, Received, Scale};
 use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Unit};
 use crate::signature::{Algorithm, BadSignature, Key, Place, Wire};
 
@@ -53,7 +53,7 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// Coins are to be moved.
-    Claim(Claim),
+    Claim(Box<Claim>),
     /// Nothing is to be moved, and nothing else of the request was read.
     Note(Note),
 }
@@ -80,8 +80,8 @@ pub enum Rejection {
     BadSignature(BadSignature),
     /// It comes from an address that is not the network's.
     BadSource,
-    /// Its body is not what the network sends.
-    NotJson,
+    /// It is no form or JSON object, or a larger one than a postback's.
+    Unreadable,
     /// Parameters that cannot be used, each with the reason, in the order in which we read them.
     Parameters(Vec<Fault>),
 }
@@ -106,6 +106,8 @@ pub enum Why {
     NegativeCredit,
     #[error("not of the form that this network sends")]
     Format,
+    #[error("not one of yours")]
+    NotYours,
     #[error(transparent)]
     Id(#[from] IdError),
     #[error(transparent)]
@@ -120,7 +122,7 @@ impl Rejection {
             Rejection::MethodNotAllowed(_) => "method_not_allowed",
             Rejection::BadSignature(_) => "bad_signature",
             Rejection::BadSource => "bad_source",
-            Rejection::NotJson | Rejection::Parameters(_) => "bad_parameters",
+            Rejection::Unreadable | Rejection::Parameters(_) => "bad_parameters",
         }
     }
 
@@ -130,7 +132,7 @@ impl Rejection {
             Rejection::UnknownNetwork | Rejection::MethodNotAllowed(_) => None,
             Rejection::BadSignature(why) => Some(why.to_string()),
             Rejection::BadSource => Some("the source address is not on the network's list".to_owned()),
-            Rejection::NotJson => Some("the body is no JSON object".to_owned()),
+            Rejection::Unreadable => Some("not a JSON object, or too large".to_owned()),
             Rejection::Parameters(faults) => Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")),
         }
     }
@@ -204,7 +206,7 @@ pub fn read(preset: &Preset, keys: &[Key], coins: &Coins, request: &Request) -> 
             return Err(Rejection::BadSource);
         }
         if !readable {
-            return Err(Rejection::NotJson);
+            return Err(Rejection::Unreadable);
         }
         report(preset, coins, wire).map_err(Rejection::Parameters)
     })
@@ -212,6 +214,8 @@ pub fn read(preset: &Preset, keys: &[Key], coins: &Coins, request: &Request) -> 
 
 /// Looks at a request as its network sends it, and whether its body could be read.
 pub fn on_wire<T>(preset: &Preset, request: &Request, look: impl FnOnce(&Wire<'_>, bool) -> T) -> T {
+    /// The longest body that is looked at: networks send less than two kilobytes.
+    const BODY_MAX: usize = 128 * 1024;
     let carrier = preset.carrier;
     let body = match carrier {
         Carrier::Query => Vec::new(),
@@ -220,6 +224,7 @@ pub fn on_wire<T>(preset: &Preset, request: &Request, look: impl FnOnce(&Wire<'_
     let text = String::from_utf8_lossy(&body);
     let fields = match carrier {
         Carrier::Query => Some(Fields::encoded(&request.query)),
+        _ if body.len() > BODY_MAX => None,
         Carrier::Form => Some(Fields::encoded(&text)),
         Carrier::Json => Fields::json(&text),
     };
@@ -246,21 +251,27 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
     if let Err((parameter, doubt)) = class {
         form.faults.push(Fault { parameter, why: doubt.map_or(Why::UnknownStatus, Why::Doubt) });
     }
-    let amount = form.required(&names.amount, |text| {
-        let received = Received::read(text)?;
-        let amount = match (status, preset.unit) {
-            // What was credited is reversed: this amount's sign and size mean nothing.
-            (Some(Status::Reversal), _) => Amount::ZERO,
-            (Some(Status::Credit), _) if received.is_negative() => return Err(Why::NegativeCredit),
-            (_, Unit::Coins) => received.cut(coins.scale)?,
-            (_, Unit::Money(rate)) => received.exchanged(rate, coins.scale)?,
-        };
-        Ok((amount, text.to_owned()))
-    });
-    for (name, format) in &preset.formats {
-        if wire.fields.strict(name).is_ok_and(|text| !format.fits(&text)) {
-            form.faults.push(Fault { parameter: name.clone(), why: Why::Format });
+    let amount = match status {
+        // What was credited is reversed: whatever this amount is, no reversal is lost for it.
+        Some(Status::Reversal) => {
+            let received = form.optional(Some(&names.amount), RECEIVED_LENGTH_MAX);
+            Some((Amount::ZERO, received.unwrap_or_default()))
         }
+        Some(Status::Credit) | None => form.required(&names.amount, |text| {
+            let received = Received::read(text)?;
+            let amount = match preset.unit {
+                _ if received.is_negative() => return Err(Why::NegativeCredit),
+                Unit::Coins => received.cut(coins.scale)?,
+                Unit::Money(rate) => received.exchanged(rate, coins.scale)?,
+            };
+            Ok((amount, text.to_owned()))
+        }),
+    };
+    for (name, format) in &preset.formats {
+        form.required(name, |text| if format.fits(text) { Ok(()) } else { Err(Why::Format) });
+    }
+    for (name, values) in &preset.yours {
+        form.required(name, |text| if values.iter().any(|value| value == text) { Ok(()) } else { Err(Why::NotYours) });
     }
     let (true, Some(user), Some(trans_id), Some(status), Some((amount, amount_received))) =
         (form.faults.is_empty(), user, trans_id, status, amount)
@@ -279,7 +290,8 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
         source_ip: cut(wire.request.source_ip.clone(), SOURCE_IP_MAX),
         fingerprint: fingerprint(preset, wire),
     };
-    Ok(Report::Claim(Claim { trans_id, status, user, currency: coins.currency.clone(), amount, evidence, offer }))
+    let currency = coins.currency.clone();
+    Ok(Report::Claim(Box::new(Claim { trans_id, status, user, currency, amount, evidence, offer })))
 }
 
 /// A payout for the deployment's books, at most eight decimals; a reversal's is below zero, however it was sent. One that
@@ -336,7 +348,8 @@ impl Form<'_> {
         let reversal = Some(&preset.reversal).filter(|_| status == Some(Status::Reversal));
         if let Some(name) = reversal.and_then(|reversal| reversal.parameter.as_deref()) {
             match self.fields.strict(name) {
-                Err(Doubt::Missing) => {}
+                // A macro that the network did not replace names nothing either.
+                Err(Doubt::Missing | Doubt::Macro) => {}
                 _ => return self.required(name, |text| Ok(TransId::of(&preset.network, text)?)),
             }
         }
@@ -351,7 +364,7 @@ impl Form<'_> {
                 let before = self.faults.len();
                 let mut hash = Sha256::new();
                 for pick in picks {
-                    hash.update(self.picked(pick));
+                    hash.update(self.picked(preset, pick));
                 }
                 let id = format!("fp-{}", hex::encode(&hash.finalize()[..16]));
                 (self.faults.len() == before).then(|| TransId::of(&preset.network, &id).ok()).flatten()
@@ -359,12 +372,14 @@ impl Form<'_> {
         }
     }
 
-    /// One field of a fingerprint, so written that no two lists of fields look the same.
-    fn picked(&mut self, pick: &Pick) -> Vec<u8> {
-        let picked = pick.of(self.fields).and_then(|value| match self.fields.strict(&pick.name) {
-            Err(doubt) if doubt != Doubt::Missing => Err(doubt),
-            _ => Ok(value),
-        });
+    /// One field of a fingerprint, so written that no two lists of fields look the same. Any text will do, such as an offer's
+    /// name in brackets, but not the macro that stands for it.
+    fn picked(&mut self, preset: &Preset, pick: &Pick) -> Vec<u8> {
+        let picked =
+            pick.of(self.fields).and_then(|value| match (self.fields.once(&pick.name), preset.macro_of(&pick.name)) {
+                (Ok(sent), Some(unreplaced)) if sent.lossy() == unreplaced => Err(Doubt::Macro),
+                _ => Ok(value),
+            });
         match picked {
             Ok(Some(value)) => [b"1", value.len().to_be_bytes().as_slice(), &value].concat(),
             Ok(None) => b"0".to_vec(),
@@ -466,7 +481,7 @@ fn reverse_unseen(entry: Entry) -> Posting {
     let placeholder = Entry { status: Status::Credit, void: true, offer, ..entry.clone() };
     let detail = format!(
         "The reversal (of {} as sent) came without its credit: should the credit still come, it moves nothing.",
-        entry.evidence.amount_received
+        if entry.evidence.amount_received.is_empty() { "nothing" } else { &entry.evidence.amount_received }
     );
     let cases = vec![case(CaseKind::ReversalWithoutCredit, &entry, detail)];
     Posting { entry, companion: Some(placeholder), guard: Guard::None, cases }
@@ -536,7 +551,7 @@ pub fn refuse(preset: Option<&Preset>, request: &Request, rejection: &Rejection)
         (None, _) | (_, Rejection::UnknownNetwork) => Answer::new(404, "no such network"),
         (Some(preset), Rejection::BadSignature(_)) => say(preset, request, &preset.answers.bad_signature),
         (Some(preset), Rejection::BadSource) => say(preset, request, &preset.answers.bad_source),
-        (Some(preset), Rejection::NotJson | Rejection::Parameters(_)) => match &preset.answers.bad_parameters {
+        (Some(preset), Rejection::Unreadable | Rejection::Parameters(_)) => match &preset.answers.bad_parameters {
             Some(reply) => say(preset, request, reply),
             None => Answer::new(400, rejection.why().unwrap_or_default().replace("; ", "\n")),
         },

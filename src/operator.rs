@@ -7,6 +7,7 @@
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -193,7 +194,7 @@ impl Operator {
         line("request", &format!("{} {}", request.method, request.path));
         line("signature", &signature(&preset));
         if let Some(message) = &explanation.message {
-            line("signed", &self.masked(&String::from_utf8_lossy(message)));
+            line("signed", &String::from_utf8_lossy(message));
         }
         for (number, tried) in explanation.keys.iter().enumerate() {
             let came = tried.as_ref().map_or_else(ToString::to_string, |()| "verifies".to_owned());
@@ -220,7 +221,7 @@ impl Operator {
         if !self.enabled(&preset.network) {
             line("", &format!("Not enabled: add `{}` to NETWORKS.", preset.network));
         }
-        Ok(Explained { text, accepted: read.is_ok() })
+        Ok(Explained { text: self.masked(&text), accepted: read.is_ok() })
     }
 
     fn preset(&self, name: &str) -> Result<Preset, CannotRun> {
@@ -247,13 +248,15 @@ impl Operator {
     /// A text without any secret that is configured, for whatever network.
     fn masked(&self, text: &str) -> String {
         let Ok(secrets) = &self.secrets else { return text.to_owned() };
-        let all = secrets.networks().filter_map(|name| Network::new(name).ok());
-        all.fold(text.to_owned(), |text, network| {
-            let keys = secrets.of(&network).iter().flat_map(Key::iter);
-            keys.fold(text, |text, (name, secret)| match secret.expose_secret() {
-                secret if secret.len() < 4 => text,
-                secret => text.replace(secret, &format!("<{name}>")),
-            })
+        let networks: Vec<_> = secrets.networks().filter_map(|name| Network::new(name).ok()).collect();
+        let keys = networks.iter().flat_map(|network| secrets.of(network)).flat_map(Key::iter);
+        let mut known: Vec<_> = keys.map(|(name, secret)| (name, secret.expose_secret())).collect();
+        // The longest first: one may begin like another.
+        known.sort_by_key(|(_, secret)| std::cmp::Reverse(secret.len()));
+        known.into_iter().filter(|(_, secret)| secret.len() > 3).fold(text.to_owned(), |text, (name, secret)| {
+            let escaped = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+            let mask = format!("<{name}>");
+            text.replace(secret, &mask).replace(&escaped, &mask)
         })
     }
 }

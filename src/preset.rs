@@ -42,6 +42,8 @@ pub struct Preset {
     pub parameters: Parameters,
     /// What values of some parameters always look like.
     pub formats: Vec<(String, Format)>,
+    /// What some parameters must hold to be the deployment's, where the network signs for everybody with the same key.
+    pub yours: Vec<(String, Vec<String>)>,
     /// What its amounts are.
     pub unit: Unit,
     /// What happened: the first rule that fits decides.
@@ -360,7 +362,9 @@ impl Preset {
     /// What the signature leaves open, and whether only because fields run together.
     pub fn gaps(&self) -> Vec<(Open, Gap)> {
         let fixed = |name: &str| self.formats.iter().any(|(fixed, _)| fixed == name);
+        let shared = self.signature.algorithm == Algorithm::EcdsaP256 && self.yours.is_empty();
         let gap = |name: &str| match &self.signature {
+            _ if shared => Some(Gap::NotSigned),
             signature if signature.covers(self.carrier, name, &fixed) => None,
             signature if signature.covers(self.carrier, name, &|_| true) => Some(Gap::RunsTogether),
             _ => Some(Gap::NotSigned),
@@ -384,6 +388,17 @@ impl Preset {
             return Vec::new();
         }
         self.gaps().into_iter().map(|(open, _)| open).filter(|open| matches!(open, Open::Amount | Open::Id)).collect()
+    }
+
+    /// The parameters whose values only the deployment knows, and did not say.
+    pub fn unsaid(&self) -> impl Iterator<Item = &str> {
+        self.yours.iter().filter(|(_, values)| values.is_empty()).map(|(name, _)| name.as_str())
+    }
+
+    /// The macro that stands for a parameter in the postback URL.
+    pub fn macro_of(&self, name: &str) -> Option<&str> {
+        let pairs = self.about.postback.as_deref()?.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(known, _)| *known == name).map(|(_, unreplaced)| unreplaced)
     }
 
     /// Whether it cannot work without a secret.
@@ -550,11 +565,9 @@ impl Catalogue {
         for only in ["default", "accept_weak"] {
             tree.remove(only);
         }
-        if let Kind::Table(members) = &mut tree.kind {
-            if let Some((_, network)) = members.iter_mut().find(|(name, _)| name == "network") {
-                network.remove("name");
-                network.remove("docs");
-            }
+        if let Some(network) = tree.get_mut("network") {
+            network.remove("name");
+            network.remove("docs");
         }
         tree.merge(node);
         Ok(Some((tree, own_keys)))

@@ -229,11 +229,13 @@ fn object(fields: &[(String, String)]) -> String {
     for (path, value) in fields {
         let mut names: Vec<_> = path.split('.').collect();
         let last = names.pop().unwrap_or_default();
-        let table = names.into_iter().fold(&mut root, |table, name| {
-            let inner = table.entry(name).or_insert_with(|| Value::Object(Map::new()));
-            inner.as_object_mut().expect("a path of a preset leads through tables")
+        let table = names.into_iter().try_fold(&mut root, |table, name| {
+            table.entry(name).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
         });
-        table.insert(last.to_owned(), value.as_str().into());
+        // A field of a field that holds a text itself cannot be sent.
+        if let Some(table) = table {
+            table.insert(last.to_owned(), value.as_str().into());
+        }
     }
     Value::Object(root).to_string()
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::aws::chain;
 use crate::id::Network;
+use crate::preset::Preset;
 use crate::signature::Key;
 
 /// At most one reading of Secrets Manager in this time, however many forged requests come.
@@ -37,6 +38,8 @@ pub enum SecretsError {
     NotSecrets(String),
     #[error("a secret of `{0}` is empty")]
     Empty(String),
+    #[error("a secret of `{0}` begins or ends with white space, such as the newline that `echo` adds")]
+    Spaced(String),
     #[error("`{0}` stands there twice; give it a list of secrets")]
     Twice(String),
 }
@@ -61,6 +64,7 @@ impl Secrets {
             };
             let secret = |value| match value {
                 Value::String(text) if text.is_empty() => Err(SecretsError::Empty(network.clone())),
+                Value::String(text) if text.trim() != text => Err(SecretsError::Spaced(network.clone())),
                 Value::String(text) => Ok(SecretString::from(text)),
                 _ => Err(SecretsError::NotSecrets(network.clone())),
             };
@@ -83,6 +87,16 @@ impl Secrets {
     /// The networks that have an entry, enabled or not.
     pub fn networks(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+
+    /// Pairs of networks that have a secret in common.
+    pub fn shared<'a>(&self, networks: &'a [Preset]) -> Vec<(&'a Network, &'a Network)> {
+        let shares = |one: &Network, other: &Network| {
+            self.of(one).iter().any(|key| self.of(other).iter().any(|other| key.shares_with(other)))
+        };
+        let networks: Vec<_> = networks.iter().map(|preset| &preset.network).collect();
+        let pairs = networks.iter().enumerate().flat_map(|(at, one)| networks[..at].iter().map(|other| (*other, *one)));
+        pairs.filter(|(one, other)| shares(one, other)).collect()
     }
 
     /// What is in force for a network; nothing where it has none.
@@ -262,6 +276,10 @@ mod tests {
             (r#"{"a": {"hunter2": ["hunter2"]}}"#, neither),
             (r#"{"a": ["hunter2", 7]}"#, neither),
             (r#"{"a": {}}"#, "a secret of `a` is empty"),
+            (
+                r#"{"a": "hunter2\n"}"#,
+                "a secret of `a` begins or ends with white space, such as the newline that `echo` adds",
+            ),
             (r#"{"a": {"b": ""}}"#, "a secret of `a` is empty"),
             (r#"{"a": ["hunter2", ""]}"#, "a secret of `a` is empty"),
             (r#"{"a": "hunter2", "a": "hunter3"}"#, "`a` stands there twice; give it a list of secrets"),

@@ -38,6 +38,8 @@ pub struct Recipe {
     pub key_id: Option<String>,
     /// What [`Part::Sorted`] means.
     pub sorted: Sorted,
+    /// The field that may hold what stands between signed fields: one may, since the others then end where they do.
+    pub free: String,
 }
 
 /// What turns a message and a secret into a signature.
@@ -113,7 +115,8 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(String),
-    Field(Pick),
+    /// A field, and the texts that stand beside it.
+    Field(Pick, Vec<String>),
     /// The secret of that name.
     Secret(String),
     /// The query, without the signature where it stands there.
@@ -197,6 +200,10 @@ pub enum BadSignature {
     NotEncoded(&'static str),
     #[error("the signature does not end the query")]
     NotLast,
+    #[error(
+        "the query is signed as it is decoded, and with a `+`, a `%26` or an `=` in a name it could be another one"
+    )]
+    Ambiguous,
     #[error("no secret of the name `{0}` is configured for this network")]
     NoSecret(String),
     #[error("no public key with the id that the request names is configured for this network")]
@@ -228,10 +235,10 @@ pub enum MessageError {
     #[error(transparent)]
     Field(#[from] PickError),
     #[error(
-        "nothing is called `{{${0}}}`; there are {{$secret}}, {{$secret:name}}, {{$query}}, {{$url}}, {{$body}}, {{$sorted}}, \
+        "no placeholder with a `$` that is known; there are {{$secret}}, {{$secret:name}}, {{$query}}, {{$url}}, {{$body}}, {{$sorted}}, \
          and for a query or a URL the words |cut and |decoded"
     )]
-    UnknownPart(String),
+    UnknownPart,
 }
 
 impl BadSignature {
@@ -246,6 +253,7 @@ impl BadSignature {
             BadSignature::NotThere(_)
             | BadSignature::NotEncoded(_)
             | BadSignature::NotLast
+            | BadSignature::Ambiguous
             | BadSignature::Field(..) => false,
         }
     }
@@ -258,6 +266,11 @@ impl Key {
     /// Secrets that go together, by name.
     pub fn of(secrets: impl IntoIterator<Item = (String, SecretString)>) -> Key {
         Key(secrets.into_iter().collect())
+    }
+
+    /// Whether it has a secret in common with another one.
+    pub fn shares_with(&self, other: &Key) -> bool {
+        self.0.values().any(|one| other.0.values().any(|other| one.expose_secret() == other.expose_secret()))
     }
 
     /// Every secret with its name.
@@ -282,6 +295,16 @@ impl Default for Sorted {
     }
 }
 
+impl Sorted {
+    /// Whether a field in such a message can be no other one: its name is signed too, and nothing in a value can look like what
+    /// stands between.
+    fn covers(&self, name: &str) -> bool {
+        let escapes = matches!(self.form, Form::Php | Form::Rfc3986);
+        let apart = !self.joiner.is_empty() && !self.assign.is_empty();
+        self.names && escapes && apart && !self.without.iter().any(|left_out| left_out == name)
+    }
+}
+
 impl Message {
     /// Reads the items of a message, each a text with placeholders.
     ///
@@ -290,8 +313,29 @@ impl Message {
     /// [`MessageError`] names the placeholder.
     pub fn parse(items: &[impl AsRef<str>], separator: &str) -> Result<Message, MessageError> {
         let item = |text: &str| fields::pieces(text)?.into_iter().map(Part::parse).collect();
-        let items = items.iter().map(|text| item(text.as_ref())).collect::<Result<_, _>>()?;
+        let mut items = items.iter().map(|text| item(text.as_ref())).collect::<Result<Vec<Vec<Part>>, _>>()?;
+        let several = items.len() > 1;
+        for item in &mut items {
+            let neighbours: Vec<Option<String>> = item.iter().map(Part::literal).collect();
+            for (at, part) in item.iter_mut().enumerate() {
+                let Part::Field(_, beside) = part else { continue };
+                let edge = || several.then(|| separator.to_owned());
+                let before = if at == 0 { edge() } else { neighbours[at - 1].clone() };
+                let after = if at + 1 == neighbours.len() { edge() } else { neighbours[at + 1].clone() };
+                beside.extend([before, after].into_iter().flatten().filter(|text| !text.is_empty()));
+            }
+        }
         Ok(Message { items, separator: separator.to_owned() })
+    }
+
+    /// Whether more than one field is named in it.
+    fn names_several(&self) -> bool {
+        self.parts().filter(|part| matches!(part, Part::Field(..))).nth(1).is_some()
+    }
+
+    /// Whether the secret ends it.
+    fn ends_secret(&self) -> bool {
+        matches!(self.items.last().and_then(|item| item.last()), Some(Part::Secret(_)))
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
@@ -304,7 +348,7 @@ impl Message {
         for item in &self.items {
             for part in item {
                 match part {
-                    Part::Field(pick) => runs.last_mut().expect("one at least").push(pick),
+                    Part::Field(pick, _) => runs.last_mut().expect("one at least").push(pick),
                     _ => runs.push(Vec::new()),
                 }
             }
@@ -313,6 +357,21 @@ impl Message {
             }
         }
         runs
+    }
+
+    /// Whether a field that it names can be no other one, see [`Recipe::covers`].
+    fn covers(&self, name: &str, is_fixed: &dyn Fn(&str) -> bool) -> bool {
+        let fixed = |pick: &&Pick| is_fixed(&pick.name) && pick.is_whole() && pick.is_required();
+        // What can be left out together with its separator leaves its place to its neighbour.
+        let moves = self.items.len() > 1
+            && self.parts().any(|part| matches!(part, Part::Field(pick, _) if !pick.is_required()));
+        self.runs().iter().any(|run| {
+            run.iter().enumerate().any(|(at, pick)| {
+                let (before, after) = (run[..at].iter().all(fixed), run[at + 1..].iter().all(fixed));
+                let ends = [before, fixed(pick), after].into_iter().filter(|known| *known).count() > 1;
+                pick.name == name && pick.is_whole() && ends && (!moves || is_fixed(name))
+            })
+        })
     }
 
     /// Whether nothing is signed.
@@ -352,7 +411,7 @@ impl Message {
     /// The fields that it cannot be made without.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.parts().filter_map(|part| match part {
-            Part::Field(pick) if pick.is_required() => Some(pick.name.as_str()),
+            Part::Field(pick, _) if pick.is_required() => Some(pick.name.as_str()),
             _ => None,
         })
     }
@@ -360,19 +419,26 @@ impl Message {
     /// The fields that it names one by one.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.parts().filter_map(|part| match part {
-            Part::Field(pick) => Some(pick.name.as_str()),
+            Part::Field(pick, _) => Some(pick.name.as_str()),
             _ => None,
         })
     }
 }
 
 impl Part {
+    fn literal(&self) -> Option<String> {
+        match self {
+            Part::Literal(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     fn parse(piece: Piece) -> Result<Part, MessageError> {
         let text = match piece {
             Piece::Literal(text) => return Ok(Part::Literal(text)),
             Piece::Placeholder(text) => text,
         };
-        let Some(name) = text.strip_prefix('$') else { return Ok(Part::Field(Pick::parse(&text)?)) };
+        let Some(name) = text.strip_prefix('$') else { return Ok(Part::Field(Pick::parse(&text)?, Vec::new())) };
         if let Some(secret) = name.strip_prefix("secret:").filter(|secret| !secret.is_empty()) {
             return Ok(Part::Secret(secret.to_owned()));
         }
@@ -382,7 +448,7 @@ impl Part {
             match word {
                 "cut" if matches!(whole, Some("query" | "url")) => extent.cut = true,
                 "decoded" if matches!(whole, Some("query" | "url")) => extent.decoded = true,
-                _ => return Err(MessageError::UnknownPart(name.to_owned())),
+                _ => return Err(MessageError::UnknownPart),
             }
         }
         match whole {
@@ -391,10 +457,13 @@ impl Part {
             Some("url") => Ok(Part::Url(extent)),
             Some("body") => Ok(Part::Body),
             Some("sorted") => Ok(Part::Sorted),
-            _ => Err(MessageError::UnknownPart(name.to_owned())),
+            _ => Err(MessageError::UnknownPart),
         }
     }
 }
+
+/// What stands in a message for the secret of that name.
+type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, BadSignature>;
 
 impl Recipe {
     /// Checks that one of the keys in force signed this request. Without a key nothing verifies, except where nothing is
@@ -420,7 +489,7 @@ impl Recipe {
 
     /// The same, with what a person needs to find the reason.
     pub fn explain(&self, keys: &[Key], wire: &Wire<'_>) -> Explanation {
-        let masked = |name: &str| Ok(Cow::Owned(format!("<{name}>").into_bytes()));
+        let masked = |name: &str| Ok(format!("<{name}>").into_bytes());
         let signs = !matches!(self.algorithm, Algorithm::None | Algorithm::Token);
         let message = self.message(wire, &masked).ok().filter(|_| signs);
         let keys = match self.presented(wire) {
@@ -441,7 +510,7 @@ impl Recipe {
         if self.algorithm != Algorithm::None {
             self.presented(wire)?;
         }
-        self.message(wire, &|_| Ok(Cow::Borrowed(b"")))?;
+        self.message(wire, &|_| Ok(Vec::new()))?;
         Ok(())
     }
 
@@ -465,20 +534,19 @@ impl Recipe {
     /// fields run together without anything between them, a digit of one could be moved to the next, and the hash would be
     /// the same.
     pub fn covers(&self, carrier: Carrier, name: &str, is_fixed: &dyn Fn(&str) -> bool) -> bool {
-        if matches!(self.algorithm, Algorithm::None | Algorithm::Token) {
+        let is_signature = self.place == Some(Place::Field(name.to_owned())) || self.key_id.as_deref() == Some(name);
+        if matches!(self.algorithm, Algorithm::None | Algorithm::Token) || is_signature {
             return false;
         }
-        let apart = !self.sorted.joiner.is_empty() || is_fixed(name);
-        let sorted = apart && !self.sorted.without.iter().any(|left_out| left_out == name);
-        self.message.parts().any(|part| match part {
+        // Behind a secret that only begins it, a plain hash can be made to cover more than the network signed.
+        let closed = !matches!(self.algorithm, Algorithm::Hash(_)) || self.message.ends_secret();
+        let whole = |part: &Part| match part {
             Part::Query(_) | Part::Url(_) => carrier == Carrier::Query,
             Part::Body => carrier != Carrier::Query,
-            Part::Sorted => sorted,
-            Part::Literal(_) | Part::Secret(_) | Part::Field(_) => false,
-        }) || self.message.runs().iter().any(|run| {
-            let varying = run.iter().filter(|pick| !(is_fixed(&pick.name) && pick.is_required())).count();
-            run.iter().any(|pick| pick.name == name && pick.is_whole() && (varying < 2 || is_fixed(name)))
-        })
+            Part::Sorted => self.sorted.covers(name) || is_fixed(name),
+            Part::Literal(_) | Part::Secret(_) | Part::Field(..) => false,
+        };
+        (closed && self.message.parts().any(whole)) || self.message.covers(name, is_fixed)
     }
 
     /// The signature as the request carries it.
@@ -527,15 +595,12 @@ impl Recipe {
     /// The message with the secrets of one key in it.
     fn keyed(&self, key: &Key, wire: &Wire<'_>) -> Result<Vec<u8>, BadSignature> {
         self.message(wire, &|name| {
-            key.get(name).map(Cow::Borrowed).ok_or_else(|| BadSignature::NoSecret(name.to_owned()))
+            key.get(name).map(<[u8]>::to_vec).ok_or_else(|| BadSignature::NoSecret(name.to_owned()))
         })
     }
 
-    fn message<'k>(
-        &self,
-        wire: &Wire<'_>,
-        secret: &dyn Fn(&str) -> Result<Cow<'k, [u8]>, BadSignature>,
-    ) -> Result<Vec<u8>, BadSignature> {
+    fn message(&self, wire: &Wire<'_>, secret: Lookup<'_>) -> Result<Vec<u8>, BadSignature> {
+        let several = self.message.names_several();
         let mut items = Vec::with_capacity(self.message.items.len());
         'items: for parts in &self.message.items {
             let mut item = Vec::new();
@@ -543,9 +608,13 @@ impl Recipe {
                 match part {
                     Part::Literal(text) => item.extend_from_slice(text.as_bytes()),
                     Part::Secret(name) => item.extend_from_slice(&secret(name)?),
-                    Part::Field(pick) => {
-                        let value = pick.of(wire.fields);
-                        match value.map_err(|doubt| BadSignature::Field(pick.name.clone(), doubt))? {
+                    Part::Field(pick, beside) => {
+                        let doubtful = |doubt| BadSignature::Field(pick.name.clone(), doubt);
+                        match pick.of(wire.fields).map_err(doubtful)? {
+                            // Where one field ends and the next begins must not be open.
+                            Some(value) if pick.name != self.free && several && holds_any(&value, beside) => {
+                                return Err(doubtful(Doubt::Ambiguous));
+                            }
                             Some(value) => item.extend_from_slice(&value),
                             // A list loses the item with its separator.
                             None if self.message.items.len() > 1 && parts.len() == 1 => continue 'items,
@@ -574,6 +643,9 @@ impl Recipe {
         let Some(Place::Field(name)) = self.place.as_ref().filter(|_| wire.carrier == Carrier::Query) else {
             return Ok(query.into());
         };
+        if extent.decoded && is_ambiguous(query) {
+            return Err(BadSignature::Ambiguous);
+        }
         let is = |segment: &str, name: &str| {
             Value::Encoded(segment.split_once('=').map_or(segment, |(name, _)| name)).lossy() == name
         };
@@ -613,6 +685,18 @@ impl Recipe {
         });
         pairs.collect::<Vec<_>>().join(joiner.as_bytes())
     }
+}
+
+/// Whether a value holds one of these texts.
+fn holds_any(value: &[u8], texts: &[String]) -> bool {
+    texts.iter().any(|text| value.windows(text.len()).any(|window| window == text.as_bytes()))
+}
+
+/// Whether a query that is decoded as a whole could be another one that looks the same then.
+fn is_ambiguous(query: &str) -> bool {
+    let escaped = |text: &str, escape: &str| text.to_ascii_lowercase().contains(escape);
+    let in_name = query.split('&').any(|segment| escaped(segment.split('=').next().unwrap_or_default(), "%3d"));
+    query.contains('+') || escaped(query, "%26") || in_name
 }
 
 /// Adds a segment to a query.

@@ -62,7 +62,7 @@ fn claim(config: &Config, event: &str) -> Option<Claim> {
     let preset = offerwall::preset_at(&config.networks, &request.path)?;
     let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
     match offerwall::read(preset, secrets.of(&preset.network), &config.coins, &request) {
-        Ok(Report::Claim(claim)) => Some(claim),
+        Ok(Report::Claim(claim)) => Some(*claim),
         Ok(Report::Note(_)) | Err(_) => None,
     }
 }

@@ -94,7 +94,9 @@ pub fn parse(file: &str, text: &str) -> Result<Node, Vec<Fault>> {
 fn node(value: DeValue<'_>, at: usize, place: &dyn Fn(usize) -> Place) -> Node {
     let kind = match value {
         DeValue::String(text) => Kind::Text(text.into_owned()),
-        DeValue::Integer(number) => Kind::Number(number.as_str().to_owned()),
+        // One that is not decimal keeps a mark, so that nobody reads it as if it were.
+        DeValue::Integer(number) if number.radix() == 10 => Kind::Number(number.as_str().to_owned()),
+        DeValue::Integer(number) => Kind::Number(format!("radix {}", number.radix())),
         DeValue::Float(number) => Kind::Number(number.as_str().to_owned()),
         DeValue::Datetime(date) => Kind::Number(date.to_string()),
         DeValue::Boolean(flag) => Kind::Flag(flag),
@@ -118,6 +120,14 @@ impl Node {
     pub fn get(&self, name: &str) -> Option<&Node> {
         match &self.kind {
             Kind::Table(members) => members.iter().find(|(known, _)| known == name).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// The member of a table, to change it.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
+        match &mut self.kind {
+            Kind::Table(members) => members.iter_mut().find(|(known, _)| known == name).map(|(_, node)| node),
             _ => None,
         }
     }
@@ -207,6 +217,11 @@ impl<'f> Section<'f> {
     pub fn fault(&self, place: &Place, key: &str, problem: impl fmt::Display) {
         let path = if key.is_empty() { self.path.clone() } else { self.path(key) };
         self.faults.add(place, &path, problem);
+    }
+
+    /// Whether a key is there, also as an empty text.
+    pub fn has(&self, key: &str) -> bool {
+        self.members.iter().any(|(known, _)| known == key)
     }
 
     /// Takes a key. An empty text takes the key away, so that a document can do so to the one that it builds on.

@@ -1,7 +1,7 @@
 //! The preset language: what each key means, and what must hold between them.
 //!
-//! The annotated preset of the network without habits of its own, `presets/standard.toml`, is the language's manual; a key
-//! that is read here and not explained there is a fault of a test.
+//! The preset that is enabled by default is annotated: it is the language's manual, and must explain every key that is read
+//! here.
 
 use std::net::IpAddr;
 
@@ -43,7 +43,12 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     let carrier = required(&mut root, "request").and_then(request);
     let signature = required(&mut root, "signature").and_then(|section| signature(section, carrier));
     let parameters = required(&mut root, "parameters").and_then(parameters);
+    let signature = signature.map(|signature| Recipe {
+        free: parameters.as_ref().map_or_else(String::new, |parameters| parameters.user_id.clone()),
+        ..signature
+    });
     let formats = root.section("formats").map(formats).unwrap_or_default();
+    let yours = root.section("yours").map(yours).unwrap_or_default();
     let unit = root.section("amount").map_or(Some(Unit::Coins), unit);
     let rules = rules(&mut root);
     let reversal = root.section("reversal").map_or(Some(Original::default()), reversal);
@@ -67,6 +72,7 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
         signature: signature?,
         parameters: parameters?,
         formats,
+        yours,
         unit: unit?,
         rules,
         reversal: reversal?,
@@ -147,6 +153,7 @@ fn signature(mut section: Section<'_>, carrier: Option<Carrier>) -> Option<Recip
         place,
         key_id,
         sorted: sorted.unwrap_or_default(),
+        free: String::new(),
     })
 }
 
@@ -238,6 +245,16 @@ fn formats(mut section: Section<'_>) -> Vec<(String, Format)> {
     formats
 }
 
+/// What only the deployment knows; the keys are the network's parameters.
+fn yours(mut section: Section<'_>) -> Vec<(String, Vec<String>)> {
+    let mut yours = Vec::new();
+    for (name, node) in section.members() {
+        let values = section.texts_in(node, &name).into_iter().map(|(text, _)| text).collect();
+        yours.push((name, values));
+    }
+    yours
+}
+
 fn unit(mut section: Section<'_>) -> Option<Unit> {
     #[derive(Clone, Copy)]
     enum Word {
@@ -278,10 +295,18 @@ fn rules(root: &mut Section<'_>) -> Vec<Rule> {
     ];
     let sections = root.sections("classes");
     let any = !sections.is_empty();
+    let mut always = false;
     let rules: Vec<_> = sections
         .into_iter()
         .filter_map(|mut section| {
+            let conditional = section.has("when");
             let when = section.section("when").map(conditions).unwrap_or_default();
+            if conditional && when.is_empty() {
+                section.fault(section.place(), "when", "must hold a condition; without `when` the class always fits");
+            } else if always {
+                section.fault(section.place(), "", "can never be reached: a class before it always fits");
+            }
+            always |= when.is_empty();
             let is = section.required_word("is", CLASSES);
             section.end();
             Some(Rule { when, is: is? })
@@ -357,6 +382,10 @@ fn answers(mut section: Section<'_>) -> Option<Answers> {
     let bad_parameters = reply(&mut section, "bad_parameters", 400, Kinds::Refused);
     let unavailable = reply(&mut section, "unavailable", 503, Kinds::Failed);
     let final_statuses = final_statuses(&mut section);
+    let failed = unavailable.as_ref().map_or(503, |reply| reply.status);
+    if final_statuses.contains(&failed) {
+        section.fault(section.place(), "final", "holds the status of our own failure, which must be sent again");
+    }
     section.end();
     let applied = applied?;
     Some(Answers {
@@ -440,14 +469,18 @@ fn source(mut section: Section<'_>) -> Option<Source> {
 }
 
 /// One address or a network of them.
-fn address(text: &str) -> Result<IpNet, String> {
+fn address(text: &str) -> Result<IpNet, &'static str> {
     let net = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-    match net {
-        None => Err(format!("`{text}` is no IPv4 or IPv6 address, with or without `/` and a prefix length")),
-        Some(net) if net.addr().is_unspecified() || net.prefix_len() == 0 => {
-            Err(format!("`{text}` is a placeholder, not an address that anybody sends from"))
-        }
-        Some(net) => Ok(net.trunc()),
+    let net = net.ok_or("no IPv4 or IPv6 address, with or without `/` and a prefix length")?.trunc();
+    let widest = if net.addr().is_ipv4() { 8 } else { 16 };
+    if net.addr().is_unspecified() {
+        Err("a placeholder, not an address that anybody sends from")
+    } else if net.prefix_len() < widest {
+        Err("wider than any network is: at least /8, and /16 for IPv6")
+    } else if net.addr().to_canonical() != net.addr() {
+        Err("an IPv4 address in the form of IPv6: write it as IPv4")
+    } else {
+        Ok(net)
     }
 }
 

@@ -498,8 +498,6 @@ def pollfish():
     it.event("ignored-demographic", credit | questions, "ignored")
     fresh = credit | {"tx_id": "38f31d41d800cc7a0beb7eb4897639a8ba7fd7db", "timestamp": "1780000180000"}
     it.event("test", fresh, "test", sign=sign_debug)
-    # A parameter that the template has besides the usual ones counts at its own place.
-    it.event("credit-device", fresh | {"device_id": "38400000-8cf0-11bd-b23e-10b96e40000d"}, "credited")
     fresh = credit | {"tx_id": "48f31d41d800cc7a0beb7eb4897639a8ba7fd7db", "timestamp": "1780000240000"}
     it.event("forged", fresh, "bad_signature", forge={"reward_value": "3000"})
 

@@ -33,7 +33,8 @@ pub fn everything(folder: &Path) -> BTreeMap<&'static str, String> {
     let weak = presets.iter().filter(|preset| !preset.undefended().is_empty());
     let accepted: String = weak.map(|preset| format!("[networks.{}]\naccept_weak = true\n", preset.network)).collect();
     let file = folder.join("networks.toml");
-    std::fs::write(&file, accepted).unwrap();
+    let yours = "[networks.admob.yours]\nad_unit = [\"2747237135\"]\n";
+    std::fs::write(&file, format!("{accepted}{yours}")).unwrap();
     let names: Vec<_> = presets.iter().map(|preset| preset.network.to_string()).collect();
     BTreeMap::from([
         ("NETWORKS", names.join(",")),
