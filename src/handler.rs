@@ -82,9 +82,8 @@ impl App {
         }
         let enabled = |name: &str| config.networks.iter().any(|preset| preset.network.as_str() == name);
         // A name that no network has may be a secret in the wrong place.
-        let known = config.catalogue.names();
         for name in secrets.networks().filter(|name| !enabled(name)) {
-            let network = known.iter().find(|known| *known == name);
+            let network = config.catalogue.names().into_iter().find(|known| known == name);
             warn!(network, "a secret is configured for a network that is not enabled, or for none that there is");
         }
         for (one, other) in secrets.shared(&config.networks) {

@@ -455,11 +455,13 @@ fn list(faults: &[Fault]) -> String {
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     own: Vec<(String, Node)>,
+    /// What counts for every network that does not say otherwise.
+    defaults: Option<Node>,
 }
 
 impl Catalogue {
     /// The networks that are shipped, and those of a document with a table `networks.<name>` for each: a new network, or the
-    /// keys of a shipped one that are to be others.
+    /// keys of a shipped one that are to be others; and with a table `defaults` for all networks that do not say otherwise.
     ///
     /// # Errors
     ///
@@ -467,6 +469,7 @@ impl Catalogue {
     pub fn with(file: &str, text: &str) -> Result<Catalogue, Vec<Fault>> {
         let mut root = document::parse(file, text)?;
         let faults = Faults::default();
+        let defaults = root.remove("defaults");
         let mut own = Vec::new();
         match root.remove("networks") {
             None => {}
@@ -475,10 +478,10 @@ impl Catalogue {
         }
         if let Kind::Table(others) = root.kind {
             for (name, node) in others {
-                faults.add(&node.place, &name, "unknown; a network is a table `networks.<name>`");
+                faults.add(&node.place, &name, "unknown; there are `defaults` and, for a network, `networks.<name>`");
             }
         }
-        let catalogue = Catalogue { own };
+        let catalogue = Catalogue { own, defaults };
         let mut all = faults.into_inner();
         for (name, node) in &catalogue.own {
             let path = format!("networks.{name}");
@@ -499,15 +502,28 @@ impl Catalogue {
     /// [`PresetError`] says which networks there are, or everything that is wrong with this one, and where.
     pub fn preset(&self, network: &Network) -> Result<Preset, PresetError> {
         let name = network.as_str();
-        let (node, own_keys) =
+        let (tree, own_keys) =
             self.tree(name, &mut Vec::new()).map_err(PresetError::Faults)?.ok_or(PresetError::Unknown)?;
         let path = if self.own(name).is_some() { format!("networks.{name}") } else { String::new() };
+        let node = match self.defaults.clone() {
+            Some(mut defaults) => {
+                defaults.merge(tree);
+                defaults
+            }
+            None => tree,
+        };
         read::preset(network, node, &path, own_keys).map_err(PresetError::Faults)
     }
 
     /// The networks that are enabled where a deployment names none: those that say so.
     pub fn defaults(&self) -> Vec<Preset> {
-        self.presets().into_iter().filter(|preset| preset.default).collect()
+        // Only what may say so is parsed: a start must not read every network.
+        let may = |name: &String| {
+            let shipped = SHIPPED.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);
+            shipped.is_some_and(|text| text.contains("default = true")) || self.own(name).is_some()
+        };
+        let networks = self.names().into_iter().filter(may).filter_map(|name| Network::new(&name).ok());
+        networks.filter_map(|network| self.preset(&network).ok()).filter(|preset| preset.default).collect()
     }
 
     /// Every network, in order of names.

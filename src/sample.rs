@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::event::Request;
 use crate::fields::Carrier;
@@ -47,6 +48,7 @@ pub fn secrets(networks: &[Preset]) -> Value {
 pub struct Sample<'a> {
     pub class: Class,
     pub user: &'a str,
+    /// Where the network's ids have a form of their own, one of that form is made of it.
     pub trans_id: &'a str,
     /// A plain decimal, without a sign: the class decides.
     pub amount: &'a str,
@@ -184,20 +186,34 @@ impl Fields<'_> {
             // It says something else: what it would say otherwise is left unsaid.
             return None;
         } else {
-            match formats.iter().find(|(known, _)| known == name) {
-                Some((_, Format::Uuid)) => "11111111-2222-4333-8444-555555555555".to_owned(),
-                Some((_, Format::Bytes(bytes))) => {
-                    seconds.to_string().chars().chain(std::iter::repeat('0')).take(*bytes).collect()
-                }
-                None if name.contains("time") => seconds.to_string(),
-                None if Some(name) == parameters.offer_name.as_deref() => "Example offer".to_owned(),
-                None => "1".to_owned(),
+            match name {
+                name if name.contains("time") => seconds.to_string(),
+                name if Some(name) == parameters.offer_name.as_deref() => "Example offer".to_owned(),
+                _ => "1".to_owned(),
             }
+        };
+        let fits = |format: &Format| format.fits(&value);
+        let format = formats.iter().find(|(known, _)| known == name).map(|(_, format)| format);
+        let value = match format {
+            Some(format) if !fits(format) => formatted(*format, &value),
+            _ => value,
         };
         Some(match condition {
             Some(Condition::Prefix(prefix)) if !value.starts_with(prefix.as_str()) => format!("{prefix}{value}"),
             _ => value,
         })
+    }
+}
+
+/// A value of a format, another one for each text.
+fn formatted(format: Format, text: &str) -> String {
+    let digest = hex::encode(Sha256::digest(text));
+    match format {
+        Format::Bytes(bytes) => text.chars().filter(char::is_ascii).chain(std::iter::repeat('0')).take(bytes).collect(),
+        Format::Uuid => {
+            let groups = [&digest[..8], &digest[8..12], &digest[12..16], &digest[16..20], &digest[20..32]];
+            groups.join("-")
+        }
     }
 }
 

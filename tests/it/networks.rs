@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 
 use postback::event::Request;
 use postback::handler::Handled;
-use postback::id::Network;
-use postback::preset::{Catalogue, Evidence, Preset, SourceMode};
-use postback::sample;
+use postback::id::{Currency, Network};
+use postback::ledger::Status;
+use postback::money::Scale;
+use postback::offerwall::{self, Coins, Report};
+use postback::preset::{Catalogue, Class, Evidence, Preset, SourceMode};
+use postback::sample::{self, Sample};
+use postback::secrets::Secrets;
+use postback::signature::{Algorithm, Key};
 
 use crate::world::{PATIENCE, World, check_with, line};
 
@@ -116,7 +121,7 @@ fn every_network_has_a_credit_its_repetition_and_a_forgery_and_a_reversal_where_
         for kind in ["credit", "credit-again", "forged"] {
             assert!(of(kind), "{network} has no event {kind}");
         }
-        let reverses = preset.rules.iter().any(|rule| rule.is == postback::preset::Class::Reversal);
+        let reverses = preset.rules.iter().any(|rule| rule.is == Class::Reversal);
         assert_eq!(of("reversal"), reverses, "{network}: an event for a reversal, and a rule for one");
     }
 }
@@ -132,5 +137,49 @@ fn no_shipped_network_speaks_for_a_deployment_or_claims_more_than_it_has() {
             preset.about.docs.is_some() || preset.about.evidence != Evidence::Official || preset.default,
             "{network}"
         );
+    }
+}
+
+#[test]
+fn the_example_of_every_network_reads_as_what_it_shows_and_its_reversal_names_its_credit() {
+    let presets = shipped();
+    let secrets = Secrets::read(&sample::secrets(&presets).to_string()).unwrap();
+    let coins = Coins { currency: Currency::new("coins").unwrap(), scale: Scale::new(2).unwrap() };
+    for preset in presets.iter().filter(|preset| preset.signature.algorithm != Algorithm::EcdsaP256) {
+        let keys = secrets.of(&preset.network);
+        let none = Key::default();
+        let read = |class| {
+            let sample = Sample { class, user: "0042", trans_id: "t7", amount: "10.50", seconds: 1_780_000_000 };
+            let example = sample::example(preset, keys.first().unwrap_or(&none), &sample, "https://a.example").ok()?;
+            match offerwall::read(preset, keys, &coins, &example.request()) {
+                Ok(Report::Claim(claim)) => Some(claim),
+                other => panic!("{}: {other:?}", preset.network),
+            }
+        };
+        let credit = read(Class::Credit).unwrap_or_else(|| panic!("{} shows a credit", preset.network));
+        assert_eq!((credit.status, credit.user.as_str()), (Status::Credit, "0042"), "{}", preset.network);
+        assert_eq!(credit.amount.to_string(), "10.5", "{}", preset.network);
+        let reverses = preset.rules.iter().any(|rule| rule.is == Class::Reversal);
+        let reversal = read(Class::Reversal);
+        assert_eq!(reversal.is_some(), reverses, "{}", preset.network);
+        if let Some(reversal) = reversal {
+            assert_eq!((reversal.status, reversal.trans_id), (Status::Reversal, credit.trans_id), "{}", preset.network);
+        }
+    }
+}
+
+#[test]
+fn the_readme_names_every_network_under_what_it_rests_on() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let rows: Vec<_> = ["| the network's own documentation |", "| integrations that work with it |", "| contradictory"]
+        .map(|start| readme.lines().find(|line| line.starts_with(start)).expect("the README lists the networks"))
+        .into();
+    for preset in shipped() {
+        let row = match preset.about.evidence {
+            Evidence::Official => rows[0],
+            Evidence::Community => rows[1],
+            Evidence::Experimental => rows[2],
+        };
+        assert!(row.contains(&format!("`{}`", preset.network)), "the README lacks {} in {row}", preset.network);
     }
 }
