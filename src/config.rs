@@ -313,8 +313,8 @@ fn front(env: &Env<'_>) -> Front {
     let public_url = env.get("PUBLIC_URL").map(|url| {
         let uri = url.parse::<http::Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
         let host = uri.as_ref().and_then(http::Uri::authority).is_some_and(|host| !host.as_str().contains('@'));
-        if !host || uri.is_none_or(|uri| uri.query().is_some()) {
-            env.fault("PUBLIC_URL", "not an http:// or https:// URL without a query");
+        if !host || uri.is_none_or(|uri| uri.query().is_some()) || url.contains('#') {
+            env.fault("PUBLIC_URL", "not an http:// or https:// URL without a query or a fragment");
         }
         url.trim_end_matches('/').to_owned()
     });

@@ -39,7 +39,17 @@ impl Carrier {
 
 /// A request's fields in the order in which they were sent.
 #[derive(Debug, Clone, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+pub struct Fields<'a>(Vec<Field<'a>>);
+
+/// One field.
+#[derive(Debug, Clone)]
+pub struct Field<'a> {
+    /// Its name, decoded; the path where it stands in a JSON object.
+    pub name: Cow<'a, str>,
+    /// The name as it was on the wire.
+    pub written: Value<'a>,
+    pub value: Value<'a>,
+}
 
 /// One field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +89,8 @@ impl<'a> Fields<'a> {
     pub fn encoded(text: &'a str) -> Fields<'a> {
         let fields = text.split('&').filter(|segment| !segment.is_empty()).map(|segment| {
             let (name, value) = segment.split_once('=').unwrap_or((segment, ""));
-            (Value::Encoded(name).lossy(), Value::Encoded(value))
+            let written = Value::Encoded(name);
+            Field { name: written.lossy(), written, value: Value::Encoded(value) }
         });
         Fields(fields.collect())
     }
@@ -93,8 +104,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Every field, in the order in which it was sent.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
-        self.0.iter().map(|(name, value)| (name.as_ref(), value))
+    pub fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
+        self.0.iter()
     }
 
     /// The one value of a field.
@@ -103,7 +114,7 @@ impl<'a> Fields<'a> {
     ///
     /// [`Doubt::Missing`] and [`Doubt::Repeated`].
     pub fn once(&self, name: &str) -> Result<&Value<'a>, Doubt> {
-        let mut values = self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
+        let mut values = self.0.iter().filter(|field| field.name == name).map(|field| &field.value);
         let value = values.next().ok_or(Doubt::Missing)?;
         if values.next().is_some() { Err(Doubt::Repeated) } else { Ok(value) }
     }
@@ -202,28 +213,27 @@ fn holds_macro(text: &str) -> bool {
 }
 
 /// Adds the leaves of the JSON object in `text`, named by their path.
-fn collect<'a>(text: &'a str, path: &str, depth: usize, fields: &mut Vec<(Cow<'a, str>, Value<'a>)>) -> Option<()> {
+fn collect<'a>(text: &'a str, path: &str, depth: usize, fields: &mut Vec<Field<'a>>) -> Option<()> {
     for (name, value) in members(text)? {
         if path.len() + name.len() > PATH_MAX {
             return None;
         }
         let path = if path.is_empty() { name } else { Cow::from(format!("{path}.{name}")) };
-        match value.get().as_bytes().first()? {
+        let value = match value.get().as_bytes().first()? {
             b'{' if depth < DEPTH_MAX => {
                 let before = fields.len();
                 collect(value.get(), &path, depth + 1, fields)?;
-                if fields.len() == before {
-                    fields.push((path, Value::Broken));
+                if fields.len() > before {
+                    continue;
                 }
+                Value::Broken
             }
-            b'{' | b'[' => fields.push((path, Value::Broken)),
-            b'"' => {
-                let text = serde_json::from_str::<Text<'a>>(value.get());
-                fields.push((path, text.map_or(Value::Broken, |Text(text)| Value::Plain(text))));
-            }
-            b'n' => fields.push((path, Value::Plain("".into()))),
-            _ => fields.push((path, Value::Plain(value.get().into()))),
-        }
+            b'{' | b'[' => Value::Broken,
+            b'"' => serde_json::from_str(value.get()).map_or(Value::Broken, |Text(text)| Value::Plain(text)),
+            b'n' => Value::Plain("".into()),
+            _ => Value::Plain(value.get().into()),
+        };
+        fields.push(Field { written: Value::Plain(path.clone()), name: path, value });
     }
     Some(())
 }
@@ -516,8 +526,8 @@ mod tests {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let _ = Fields::json(&deep);
         let nested = |depth| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
-        assert_eq!(Fields::json(&nested(9)).unwrap().iter().next().unwrap().1, &Value::Plain("1".into()));
-        assert_eq!(Fields::json(&nested(10)).unwrap().iter().next().unwrap().1, &Value::Broken);
+        assert_eq!(Fields::json(&nested(9)).unwrap().iter().next().unwrap().value, Value::Plain("1".into()));
+        assert_eq!(Fields::json(&nested(10)).unwrap().iter().next().unwrap().value, Value::Broken);
     }
 
     #[test]
@@ -555,8 +565,8 @@ mod tests {
         #[test]
         fn any_text_is_read_without_panic(text in "\\PC*") {
             for fields in [Fields::encoded(&text), Fields::json(&text).unwrap_or_default()] {
-                for (name, value) in fields.iter() {
-                    let _ = (fields.strict(name), fields.lenient(name), value.unescaped(), value.raw());
+                for Field { name, written, value } in fields.iter() {
+                    let _ = (fields.strict(name), fields.lenient(name), value.unescaped(), written.raw());
                 }
             }
             let _ = (pieces(&text), Pick::parse(&text));

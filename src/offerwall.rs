@@ -311,8 +311,8 @@ fn fingerprint(preset: &Preset, wire: &Wire<'_>) -> String {
     let mut hash = Sha256::new();
     match (preset.signature.algorithm, &preset.signature.place) {
         (Algorithm::Token, Some(Place::Field(token))) => {
-            for (name, value) in wire.fields.iter().filter(|(name, _)| name != token) {
-                hash.update(format!("{name}={}&", value.raw()));
+            for field in wire.fields.iter().filter(|field| field.name != *token) {
+                hash.update(format!("{}={}&", field.name, field.value.raw()));
             }
         }
         _ => {

@@ -674,14 +674,15 @@ impl Recipe {
             _ => None,
         };
         let signed = |name: &str| Some(name) != signature && !without.iter().any(|left_out| left_out == name);
-        let mut fields: Vec<_> = wire.fields.iter().filter(|(name, _)| signed(name)).collect();
-        fields.sort_by_key(|(name, _)| *name);
-        let pairs = fields.into_iter().map(|(name, value)| {
-            let value = match form {
-                Form::Raw => value.raw().as_bytes().to_vec(),
-                form => form.of(&value.bytes()),
-            };
-            if *names { [&form.of(name.as_bytes()), assign.as_bytes(), &value].concat() } else { value }
+        let mut fields: Vec<_> = wire.fields.iter().filter(|field| signed(&field.name)).collect();
+        fields.sort_by_key(|field| field.name.as_ref());
+        let of = |text: &Value<'_>| match form {
+            Form::Raw => text.raw().as_bytes().to_vec(),
+            form => form.of(&text.bytes()),
+        };
+        let pairs = fields.into_iter().map(|field| match names {
+            true => [&of(&field.written), assign.as_bytes(), &of(&field.value)].concat(),
+            false => of(&field.value),
         });
         pairs.collect::<Vec<_>>().join(joiner.as_bytes())
     }

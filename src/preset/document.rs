@@ -271,7 +271,7 @@ impl<'f> Section<'f> {
     }
 
     /// Notes a missing key, where nothing else is wrong with it.
-    fn must<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub fn must<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let before = self.faults.0.borrow().len();
         let value = read(self);
         if value.is_none() && self.faults.0.borrow().len() == before {

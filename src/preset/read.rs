@@ -132,8 +132,9 @@ fn signature(mut section: Section<'_>, carrier: Option<Carrier>) -> Option<Recip
         if matches!(algorithm, Algorithm::Hash(_)) && !message.is_empty() && !message.secrets().contains(&Key::SECRET) {
             section.fault(&at, "message", "holds no {$secret}: anybody could make this hash");
         }
+        let in_body = message.takes_body() && carrier != Some(Carrier::Query);
         if let Some(Where::Field(name)) = &place
-            && message.fields().any(|field| field == name)
+            && (in_body || message.fields().any(|field| field == name))
         {
             section.fault(&at, "message", "holds the signature itself");
         }
@@ -170,9 +171,9 @@ fn message(section: &Section<'_>, items: &[(String, Place)], separator: &str) ->
 
 fn place(section: &mut Section<'_>) -> Option<Where> {
     match (section.text("parameter"), section.placed("header")) {
-        (Some(_), Some((_, place))) => {
+        (Some(parameter), Some((_, place))) => {
             section.fault(&place, "header", "the signature stands in a parameter or in a header, not in both");
-            None
+            Some(Where::Field(parameter))
         }
         (Some(parameter), None) => Some(Where::Field(parameter)),
         (None, Some((header, _))) => Some(Where::Header(header.to_ascii_lowercase())),
@@ -370,10 +371,7 @@ enum Kinds {
 
 fn answers(mut section: Section<'_>) -> Option<Answers> {
     let content_type = section.word("type", &[("text", ContentType::Text), ("json", ContentType::Json)]);
-    let applied = reply(&mut section, "applied", 200, Kinds::Done);
-    if applied.is_none() {
-        section.missing("applied");
-    }
+    let applied = section.must("applied", |section| reply(section, "applied", 200, Kinds::Done));
     let duplicate = reply(&mut section, "duplicate", 200, Kinds::Done);
     let ignored = reply(&mut section, "ignored", 200, Kinds::Done);
     let plain = |status, body: &str| Reply { status, body: vec![Piece::Literal(body.to_owned())] };
