@@ -477,6 +477,167 @@ mod tests {
         }
     }
 
+    /// Reads with this text as NETWORKS_FILE, which is called `networks.toml` in faults.
+    fn read_file(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("networks.toml");
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        let variables = [variables, &[("NETWORKS_FILE", file)]].concat();
+        read(&variables).map_err(|faults| faults.to_string().replace(file, "networks.toml"))
+    }
+
+    /// A network whose signature leaves the amount and the id open.
+    const WEAK: &str = r#"[networks.weak]
+        network = { name = "Weak", evidence = "community" }
+        request.carrier = "query"
+        signature = { algorithm = "md5", message = "{user}{$secret}", encoding = "hex", parameter = "sig" }
+        parameters = { user_id = "user", trans_id = "id", amount = "amount" }
+        classes = [{ is = "credit" }]
+        answers.applied = "ok"
+        "#;
+
+    #[test]
+    fn a_network_that_leaves_money_open_is_refused_until_the_deployment_says_how_it_is_defended() {
+        let enforced = "source = { mode = \"enforce\", addresses = [\"192.0.2.1\"] }";
+        let warned = "source = { mode = \"warn\", addresses = [\"192.0.2.1\"] }";
+        let refusal = "NETWORKS: `weak`: its signature leaves the amount and the id open: whoever has seen one URL can \
+                       change it. In NETWORKS_FILE, set `networks.weak.cap`, or `networks.weak.source` to `enforce` \
+                       with its addresses, or accept it with `networks.weak.accept_weak = true`";
+        for (more, enabled) in [
+            ("", false),
+            ("accept_weak = false", false),
+            (warned, false),
+            ("accept_weak = true", true),
+            ("cap = \"5000\"", true),
+            (enforced, true),
+        ] {
+            let text = format!("{WEAK}{more}\n");
+            let outcome = read_file(&text, &[("NETWORKS", "weak")]).map(|config| config.networks.len());
+            assert_eq!(outcome, if enabled { Ok(1) } else { Err(refusal.to_owned()) }, "{more}");
+            // Where NETWORKS names none, what is enabled by itself is held to the same.
+            let by_default = read_file(&format!("{text}default = true"), &[]).map(|config| config.networks.len());
+            assert_eq!(by_default, if enabled { Ok(2) } else { Err(refusal.to_owned()) }, "{more}, by default");
+            assert_eq!(read_file(&text, &[]).unwrap().networks.len(), 1, "{more}: not by itself");
+        }
+    }
+
+    #[test]
+    fn each_shipped_network_is_enabled_by_its_name_unless_it_leaves_money_open() {
+        for preset in Catalogue::default().presets() {
+            let name = preset.network.as_str();
+            let enabled = read(&[("NETWORKS", name)]).map(|config| config.networks.len());
+            match &preset.undefended()[..] {
+                [] => assert_eq!(enabled, Ok(1), "{name}"),
+                _ => assert!(
+                    enabled.unwrap_err().to_string().contains(&format!("networks.{name}.accept_weak")),
+                    "{name}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn the_faults_of_the_file_of_networks_are_reported_with_all_others_and_hide_no_network() {
+        let told = |from: &str, to: &str| read_file(&WEAK.replace(from, to), &[("NETWORKS", "weak")]).unwrap_err();
+        for (from, to, expected) in [
+            (
+                "{$secret}",
+                "",
+                "networks.toml, line 4: networks.weak.signature.message: holds no {$secret}: anybody could make this \
+                 hash",
+            ),
+            (
+                "\"md5\", message = \"{user}{$secret}\", encoding = \"hex\", parameter = \"sig\"",
+                "\"none\"",
+                "networks.toml, line 1: networks.weak.source.mode: must be `enforce` where nothing is signed: \
+                 anybody could call",
+            ),
+            (
+                "\"community\" }",
+                "\"experimental\" }\ndefault = true",
+                "networks.toml, line 1: networks.weak.default: an experimental network is enabled only where a \
+                 deployment names it",
+            ),
+            (
+                "answers.applied = \"ok\"",
+                "answers = { applied = \"ok\", bad_signature = { status = 200 } }",
+                "networks.toml, line 7: networks.weak.answers.bad_signature: its status must be from 400 to 599: a \
+                 network takes anything else as done",
+            ),
+        ] {
+            // The network is known, but what it would have been is not: nothing more is said of it.
+            assert_eq!(told(from, to), format!("NETWORKS_FILE: {expected}"));
+        }
+        let both = read_file("[networks.a]\ncap = 7\n[networks.b]", &[("NETWORKS", "a, B"), ("LOG_LEVEL", "loud")])
+            .unwrap_err();
+        for part in ["line 2: networks.a.cap", "line 3: networks.b.network", "NETWORKS: `B`", "LOG_LEVEL"] {
+            assert!(both.contains(part), "{part}: {both}");
+        }
+        let missing = read(&[("NETWORKS_FILE", "/nowhere.toml")]).unwrap_err().to_string();
+        assert!(missing.starts_with("NETWORKS_FILE: /nowhere.toml: "), "{missing}");
+        let secret = read_file("networks.a.signature.message = \"hunter2", &[]).unwrap_err();
+        assert!(!secret.contains("hunter2"), "{secret}");
+    }
+
+    #[test]
+    fn a_public_url_is_one_that_a_network_can_sign() {
+        for (url, expected) in [
+            ("https://pay.example", "https://pay.example"),
+            ("https://pay.example/", "https://pay.example"),
+            ("http://10.0.0.1:8080/base/", "http://10.0.0.1:8080/base"),
+        ] {
+            assert_eq!(read(&[("PUBLIC_URL", url)]).unwrap().front.public_url.as_deref(), Some(expected));
+        }
+        for url in [
+            "pay.example",
+            "ftp://pay.example",
+            "https://",
+            "https://me:hunter2@pay.example",
+            "https://pay.example?",
+            "/x",
+            "https://pay.example/?a=1",
+            "https://pay.example#x",
+            "https://pay.example/x#y",
+            "https://pay example",
+            "hunter2",
+        ] {
+            let told = read(&[("PUBLIC_URL", url)]).map(|config| config.front).unwrap_err().to_string();
+            assert_eq!(told, "PUBLIC_URL: not an http:// or https:// URL without a query or a fragment", "{url}");
+        }
+        assert_eq!(read(&[("PUBLIC_URL", ""), ("SOURCE_HEADER", "")]).unwrap().front, Front::default());
+    }
+
+    #[test]
+    fn a_source_header_is_a_name_and_a_place_from_the_right() {
+        for (text, header, from_right) in [
+            ("x-forwarded-for 1", "x-forwarded-for", 1),
+            ("CF-Connecting-IP 2", "cf-connecting-ip", 2),
+            ("X-Real-IP  10", "x-real-ip", 10),
+        ] {
+            let hop = read(&[("SOURCE_HEADER", text)]).unwrap().front.source;
+            assert_eq!(hop, Some(Hop { header: header.into(), from_right }), "{text}");
+        }
+        for text in [
+            "x-forwarded-for",
+            "x-forwarded-for 0",
+            "x-forwarded-for -1",
+            "x-forwarded-for 1.5",
+            "x-forwarded-for 1 2",
+            " 1",
+            "1",
+            "x: 1",
+            "x\u{e9} 1",
+            "x-forwarded-for 99999999999999999999",
+            "x-forwarded-for first",
+        ] {
+            let told = read(&[("SOURCE_HEADER", text)]).map(|config| config.front).unwrap_err().to_string();
+            let expected =
+                "SOURCE_HEADER: not a header's name, a space, and a number from 1, such as `x-forwarded-for 1`";
+            assert_eq!(told, expected, "{text}");
+        }
+    }
+
     #[test]
     fn secrets_come_from_one_place() {
         let both = read(&[("NETWORK_SECRETS", r#"{"a": "b"}"#), ("NETWORK_SECRETS_ARN", "arn:x")]).unwrap_err();

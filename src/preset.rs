@@ -589,3 +589,343 @@ impl Catalogue {
         Ok(Some((tree, own_keys)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    fn network(name: &str) -> Network {
+        Network::new(name).unwrap()
+    }
+
+    fn read(text: &str, name: &str) -> Preset {
+        let catalogue = Catalogue::with("own.toml", text).unwrap_or_else(|faults| panic!("{}\n{text}", list(&faults)));
+        catalogue.preset(&network(name)).unwrap()
+    }
+
+    fn faults(text: &str) -> String {
+        list(&Catalogue::with("own.toml", text).unwrap_err())
+    }
+
+    /// The body of an answer.
+    fn body(reply: &Reply) -> String {
+        let text = |piece: &Piece| match piece {
+            Piece::Literal(text) => text.clone(),
+            Piece::Placeholder(name) => format!("<{name}>"),
+        };
+        reply.body.iter().map(text).collect()
+    }
+
+    /// A recipe that needs nothing of the one that it replaces.
+    const SIGNATURE: &str = r#"
+        request.carrier = "form"
+        signature = { algorithm = "hmac-sha512", message = ["{a}", "{b}"], separator = "|", encoding = "base64",
+            key = "", sorted = "", parameter = "", header = "X-Own" }"#;
+
+    #[test]
+    fn a_deployment_can_change_any_key_of_any_shipped_network() {
+        type Holds = fn(&Preset) -> bool;
+        let changes: &[(&str, Holds)] = &[
+            ("default = false", |p| !p.default),
+            ("accept_weak = true", |p| p.accept_weak && p.undefended().is_empty()),
+            ("cap = \"7.5\"", |p| p.cap.is_some_and(|cap| cap.to_string() == "7.5")),
+            ("network.name = \"N\"", |p| p.about.name == "N" && p.about.own_keys == 1),
+            ("network.docs = \"https://n\"", |p| p.about.docs.as_deref() == Some("https://n")),
+            ("network.docs = \"\"", |p| p.about.docs.is_none()),
+            ("network.evidence = \"community\"", |p| p.about.evidence == Evidence::Community),
+            ("network.postback = \"a=b\"", |p| p.about.postback.as_deref() == Some("a=b")),
+            ("network.dashboard = \"D\"", |p| p.about.dashboard.as_deref() == Some("D")),
+            (SIGNATURE, |p| p.carrier == Carrier::Form && format!("{:?}", p.signature).contains("Header(\"x-own\")")),
+            ("parameters.user_id = \"u\"", |p| p.parameters.user_id == "u"),
+            ("parameters.trans_id = \"t\"", |p| matches!(&p.parameters.trans_id, Identity::Field(name) if name == "t")),
+            (
+                "parameters.trans_id = [\"t\", \"u\"]",
+                |p| matches!(&p.parameters.trans_id, Identity::Fingerprint(picks) if picks.len() == 2),
+            ),
+            ("parameters.amount = \"a\"", |p| p.parameters.amount == "a"),
+            ("parameters.offer_id = \"o\"", |p| p.parameters.offer_id.as_deref() == Some("o")),
+            ("parameters.offer_name = \"\"", |p| p.parameters.offer_name.is_none()),
+            ("parameters.goal_id = \"g\"", |p| p.parameters.goal_id.as_deref() == Some("g")),
+            ("parameters = { payout_usd = \"\", payout_cents = \"c\" }", |p| {
+                p.parameters.payout.as_ref().is_some_and(|payout| payout.cents && payout.parameter == "c")
+            }),
+            ("formats.f = 7", |p| p.formats.contains(&("f".to_owned(), Format::Bytes(7)))),
+            ("amount = { unit = \"usd\", rate = \"10\" }", |p| matches!(p.unit, Unit::Money(_))),
+            ("classes = [{ is = \"credit\" }]", |p| p.rules.len() == 1 && p.rules[0].when.is_empty()),
+            ("reversal.original = \"o\"", |p| p.reversal.parameter.as_deref() == Some("o")),
+            ("reversal = \"\"", |p| p.reversal.parameter.is_none() && p.reversal.prefix.is_none()),
+            ("answers.applied = \"A {a}\"", |p| body(&p.answers.applied) == "A <a>"),
+            ("answers = { duplicate = \"\", ignored = \"\" }", |p| {
+                [&p.answers.duplicate, &p.answers.ignored].iter().all(|reply| body(reply) == body(&p.answers.applied))
+            }),
+            ("answers.ignored = { status = 202 }", |p| p.answers.ignored.status == 202),
+            ("answers.bad_signature = { status = 401, body = \"B\" }", |p| {
+                p.answers.bad_signature.status == 401 && body(&p.answers.bad_signature) == "B"
+            }),
+            ("answers.bad_source = \"S\"", |p| body(&p.answers.bad_source) == "S"),
+            ("answers.bad_parameters = \"\"", |p| p.answers.bad_parameters.is_none()),
+            ("answers.unavailable = { status = 500 }", |p| p.answers.unavailable.status == 500),
+            ("answers.type = \"json\"", |p| p.answers.content_type == ContentType::Json),
+            ("answers.final = [410]", |p| p.answers.final_statuses == [410]),
+            ("source = { mode = \"enforce\", addresses = [\"192.0.2.0/24\"] }", |p| {
+                p.source.mode == SourceMode::Enforce && p.source.lists("192.0.2.9") && p.source.addresses.len() == 1
+            }),
+        ];
+        for name in Catalogue::default().names() {
+            for (change, holds) in changes {
+                let preset = read(&format!("[networks.{name}]\n{change}"), &name);
+                assert!(holds(&preset), "{name}: {change}: {preset:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_network_builds_on_gives_what_it_does_not_say_itself() {
+        let text = r##"
+            [networks.first]
+            default = true
+            cap = "50"
+            accept_weak = true
+            network = { name = "First", docs = "https://first", evidence = "official", postback = "a=1" }
+            request = { carrier = "query" }
+            signature = { algorithm = "md5", message = "{u}{t}{a}{$secret}", encoding = "hex", parameter = "sig" }
+            parameters = { user_id = "u", trans_id = "t", amount = "a", offer_id = "o" }
+            classes = [{ when = { s = "1" }, is = "credit" }, { when = { s = "2" }, is = "reversal" }]
+            answers = { applied = "1", duplicate = "DUP" }
+            source = { mode = "warn", addresses = ["192.0.2.1", "192.0.2.2"] }
+            [networks.second]
+            base = "first"
+            network.name = "Second"
+            parameters = { offer_id = "", goal_id = "g" }
+            source.addresses = ["198.51.100.1"]
+            [networks.third]
+            base = "second"
+            network = { name = "Third", docs = "https://third" }
+            classes = [{ is = "credit" }]
+            answers.duplicate = ""
+            source = ""
+            cap = ""
+        "##;
+        let [first, second, third] = ["first", "second", "third"].map(|name| read(text, name));
+        assert!(first.default && first.accept_weak && first.about.docs.is_some());
+        assert!(!second.default && !second.accept_weak && second.about.docs.is_none(), "these are said of one alone");
+        assert_eq!((second.about.name.as_str(), second.about.postback.as_deref()), ("Second", Some("a=1")));
+        assert_eq!((second.parameters.offer_id, second.parameters.goal_id.as_deref()), (None, Some("g")));
+        assert_eq!((second.rules.len(), second.source.addresses.len(), second.cap), (2, 1, first.cap));
+        assert_eq!((third.rules.len(), third.source.mode, third.cap), (1, SourceMode::Off, None));
+        assert_eq!((body(&third.answers.applied), body(&third.answers.duplicate)), ("1".into(), "1".into()));
+        assert_eq!(third.about.docs.as_deref(), Some("https://third"));
+        assert_eq!(
+            Catalogue::with("own.toml", text).unwrap().defaults().len(),
+            Catalogue::default().defaults().len() + 1
+        );
+    }
+
+    #[test]
+    fn a_base_that_leads_nowhere_or_in_a_circle_is_told() {
+        let shipped = Catalogue::default().names();
+        for (text, expected) in [
+            ("[networks.a]\nbase = \"a\"", "own.toml, line 2: base: builds on itself: a -> a".to_owned()),
+            (
+                "[networks.a]\nbase = \"b\"\n[networks.b]\nbase = \"c\"\n[networks.c]\nbase = \"b\"",
+                "own.toml, line 6: base: builds on itself: a -> b -> c -> b".to_owned(),
+            ),
+            ("[networks.a]\nbase = 7", "own.toml, line 2: base: must be the name of a network in quotes".to_owned()),
+            (
+                "[networks.a]\nbase = \"zzz\"",
+                format!("own.toml, line 2: base: no network is called `zzz`; there are: a, {}", shipped.join(", ")),
+            ),
+            ("networks = 7", "own.toml, line 1: networks: must be a table with one table for each network".to_owned()),
+            ("[networks]\na = 7", "own.toml, line 2: networks.a: must be a table, and is a number".to_owned()),
+            (
+                "[networks.\"A b\"]",
+                "own.toml, line 1: networks.A b: not made of lower-case letters, digits and hyphens".into(),
+            ),
+            ("[networks.a\n", "own.toml, line 1: no TOML: unclosed table, expected `]`".into()),
+        ] {
+            let told = faults(text);
+            assert!(told.starts_with(&expected), "{text}: {told}");
+        }
+        let unknown = Catalogue::default().preset(&network("zzz")).unwrap_err();
+        assert_eq!(unknown, PresetError::Unknown(shipped));
+    }
+
+    /// What the signature of a network leaves open, in words.
+    fn open(carrier: &str, signature: &str, more: &str) -> String {
+        let place = if signature.contains("{$body}") { "header" } else { "parameter" };
+        let text = format!(
+            "[networks.own]
+            network = {{ name = \"Own\", evidence = \"official\" }}
+            request.carrier = {carrier:?}
+            parameters = {{ user_id = \"user\", trans_id = \"id\", amount = \"amount\" }}
+            classes = [{{ when = {{ status = \"1\" }}, is = \"credit\" }}]
+            answers.applied = \"ok\"
+            signature = {{ encoding = \"hex\", {place} = \"sig\", {signature} }}\n{more}"
+        );
+        read(&text, "own").open().into_iter().map(Open::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_a_signature_leaves_open_is_told() {
+        let sorted =
+            |table: &str| format!("algorithm = \"hmac-md5\", message = \"{{$sorted}}\", sorted = {{ {table} }}");
+        for (signature, expected) in [
+            ("algorithm = \"hmac-sha1\", message = \"{$query}\"", ""),
+            ("algorithm = \"hmac-sha1\", message = \"{$url|cut|decoded}\"", ""),
+            ("algorithm = \"hmac-sha1\", message = \"literal\"", "user amount id status"),
+            ("algorithm = \"md5\", message = \"{$secret}\"", "user amount id status"),
+            ("algorithm = \"md5\", message = \"{user}-{amount}{$secret}{id}:{status}\"", ""),
+            (
+                "algorithm = \"md5\", message = [\"{user}\", \"{id}\", \"{$secret}\"], separator = \"/\"",
+                "amount status",
+            ),
+            ("algorithm = \"md5\", message = [\"{user}\", \"{id}\", \"{$secret}\"]", "user amount id status"),
+            (
+                "algorithm = \"md5\", message = \"{amount|integer}:{id|lower}:{user|upper}{$secret}\"",
+                "user amount id status",
+            ),
+            ("algorithm = \"md5\", message = \"{amount|absolute}:{id|raw}:{user}{$secret}\"", "status"),
+            (&sorted("form = \"pairs\", joiner = \"&\""), ""),
+            (&sorted("form = \"pairs\", joiner = \"&\", without = [\"id\"]"), "id"),
+            (&sorted("form = \"pairs\""), "user amount id status"),
+            // Whoever names another field `amount` makes its value the amount.
+            (&sorted("form = \"values\", joiner = \"&\""), "user amount id status"),
+        ] {
+            assert_eq!(open("query", signature, ""), expected, "{signature}");
+        }
+        for (carrier, part, expected) in [
+            ("json", "{$body}", ""),
+            ("form", "{$body}", ""),
+            ("form", "{$sorted}", ""),
+            ("json", "{$url}", "user amount id status"),
+            ("form", "{$query}", "user amount id status"),
+        ] {
+            let sorted = if part == "{$sorted}" { ", sorted = { form = \"pairs\", joiner = \"&\" }" } else { "" };
+            let signature = format!("algorithm = \"hmac-sha1\", message = \"{part}\"{sorted}");
+            assert_eq!(open(carrier, &signature, ""), expected, "{part} of {carrier}: a POST's URL says nothing");
+        }
+        for (algorithm, more) in
+            [("token", ""), ("none", "source = { mode = \"enforce\", addresses = [\"192.0.2.1\"] }")]
+        {
+            let name = Catalogue::default().defaults()[0].network.clone();
+            let place = if algorithm == "none" { ", parameter = \"\"" } else { "" };
+            let signature =
+                format!("signature = {{ algorithm = \"{algorithm}\", message = \"\", encoding = \"\"{place} }}");
+            let preset = read(&format!("[networks.{name}]\n{signature}\n{more}"), name.as_str());
+            assert_eq!(preset.open(), [Open::User, Open::Amount, Open::Id, Open::Status], "{algorithm} signs nothing");
+        }
+    }
+
+    #[test]
+    fn fields_that_run_together_are_open_unless_their_ends_are_certain() {
+        let (ten, uuid) = ("formats.ten = 10", "formats.id = \"uuid\"");
+        for (message, formats, expected) in [
+            ("{user}{amount}", "", "user amount id status"),
+            ("{user}:{amount}", "", "id status"),
+            ("{user}{$secret}{amount}", "", "id status"),
+            ("{ten}{amount}:{id}", ten, "user status"),
+            ("{amount}{ten}:{id}", ten, "user status"),
+            ("{ten}{amount}{ten}:{id}", ten, "user status"),
+            ("{ten}{amount}{id}", ten, "user amount id status"),
+            ("{ten|optional}{amount}:{id}", ten, "user amount status"),
+            ("{ten|integer}{amount}:{id}", ten, "user amount status"),
+            ("{ten|lower}{amount}:{id}", ten, "user status"),
+            ("{id}{user}{amount}", uuid, "user amount status"),
+            ("{user}{amount}{id}", uuid, "user amount status"),
+            ("{id}{amount}", uuid, "user status"),
+            // Both its neighbours could give to one side and take from the other.
+            ("{user}{id}{amount}", uuid, "user amount id status"),
+            ("{user}{id}{ten}", &format!("{uuid}\n{ten}"), "amount status"),
+        ] {
+            let signature = format!("algorithm = \"sha1\", message = \"{message}{{$secret}}\"");
+            assert_eq!(open("form", &signature, formats), expected, "{message}");
+        }
+    }
+
+    /// Keys and values of every kind, in any order, also where they mean nothing.
+    fn any_document() -> impl Strategy<Value = String> {
+        let key = prop::sample::select(vec![
+            "base",
+            "default",
+            "cap",
+            "network",
+            "network.name",
+            "request.carrier",
+            "signature",
+            "signature.algorithm",
+            "signature.message",
+            "signature.sorted",
+            "signature.sorted.form",
+            "signature.header",
+            "signature.key",
+            "parameters.trans_id",
+            "parameters.amount",
+            "formats.id",
+            "amount",
+            "amount.rate",
+            "classes",
+            "reversal",
+            "answers.applied",
+            "answers.final",
+            "source",
+            "source.addresses",
+            "zzz",
+        ]);
+        let value = prop::sample::select(vec![
+            "\"\"",
+            "\"first\"",
+            "\"second\"",
+            "\"md5\"",
+            "\"json\"",
+            "\"{$sorted}{$secret}\"",
+            "\"{$url|cut}\"",
+            "\"{a|integer}\"",
+            "\"{\"",
+            "7",
+            "-0.5",
+            "1e9",
+            "0xFF",
+            "inf",
+            "true",
+            "1979-05-27",
+            "[]",
+            "[[]]",
+            "[\"a\", \"{b}\"]",
+            "[\"::1/64\"]",
+            "{}",
+            "{ is = \"credit\" }",
+            "[{ is = \"credit\", when = { a = { sign = \"zero\" } } }]",
+            "[200, 70000]",
+            "{ form = \"values\" }",
+            "{ status = 418, body = \"{x}\" }",
+            "{ mode = \"enforce\" }",
+        ]);
+        let lines = prop::collection::vec((key, value).prop_map(|(key, value)| format!("{key} = {value}\n")), 0..12);
+        let base = prop::sample::select(Catalogue::default().names());
+        (lines, base).prop_map(|(lines, base)| format!("[networks.first]\nbase = \"{base}\"\n{}", lines.concat()))
+    }
+
+    /// Reads a document, and whatever it gives.
+    fn read_all(text: &str) {
+        if let Ok(catalogue) = Catalogue::with("own.toml", text) {
+            for preset in catalogue.presets() {
+                let _ = (preset.open(), preset.undefended(), preset.class(&Fields::encoded("a=1&status=x")));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_toml_is_read_or_refused_without_panic(text in any_document()) {
+            read_all(&text);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_panic(text in "\\PC*", name in "[a-z.\"\\[\\]= {}\n]*") {
+            read_all(&text);
+            read_all(&format!("[networks.own]\n{name}"));
+        }
+    }
+}

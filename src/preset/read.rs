@@ -491,3 +491,372 @@ fn amount(text: &str) -> Result<Amount, String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::id::Network;
+    use crate::preset::Catalogue;
+    use crate::preset::document::{Fault, parse};
+
+    /// The manual: the shipped preset that is in force where a deployment names none.
+    const MANUAL: &str = include_str!("../presets/standard.toml");
+
+    /// A network with a key of every kind, a line each.
+    const FULL: &[(&str, &str)] = &[
+        ("default", "false"),
+        ("accept_weak", "false"),
+        ("cap", "\"5000\""),
+        ("network.name", "\"N\""),
+        ("network.docs", "\"https://docs.example\""),
+        ("network.evidence", "\"official\""),
+        ("network.postback", "\"user=[U]\""),
+        ("network.dashboard", "\"Tick the box.\""),
+        ("request.carrier", "\"query\""),
+        ("signature.algorithm", "\"hmac-sha256\""),
+        ("signature.message", "[\"{$query}\", \"{user|lower}\", \"{$sorted}\"]"),
+        ("signature.separator", "\":\""),
+        ("signature.encoding", "\"hex\""),
+        ("signature.parameter", "\"sig\""),
+        ("signature.sorted.form", "\"pairs\""),
+        ("signature.sorted.joiner", "\"&\""),
+        ("signature.sorted.assign", "\"=\""),
+        ("signature.sorted.encoding", "\"php\""),
+        ("signature.sorted.without", "[\"a\"]"),
+        ("parameters.user_id", "\"user\""),
+        ("parameters.trans_id", "[\"id\", \"offer|lower\"]"),
+        ("parameters.amount", "\"amount\""),
+        ("parameters.offer_id", "\"offer\""),
+        ("parameters.offer_name", "\"offer_name\""),
+        ("parameters.goal_id", "\"goal\""),
+        ("parameters.payout_cents", "\"payout\""),
+        ("formats.id", "\"uuid\""),
+        ("amount.unit", "\"usd\""),
+        ("amount.rate", "\"1000\""),
+        ("classes", "[{ when = { a = { prefix = \"p\" }, b = [\"1\"], c = { sign = \"zero\" } }, is = \"credit\" }]"),
+        ("reversal.original", "\"original\""),
+        ("reversal.prefix", "\"r-\""),
+        ("reversal.credit_prefix", "\"c-\""),
+        ("answers.applied", "\"ok {id}\""),
+        ("answers.duplicate", "{ status = 201, body = \"ok\" }"),
+        ("answers.ignored", "\"ok\""),
+        ("answers.bad_signature", "\"no\""),
+        ("answers.bad_source", "\"no\""),
+        ("answers.bad_parameters", "\"no\""),
+        ("answers.unavailable", "\"later\""),
+        ("answers.type", "\"json\""),
+        ("answers.final", "[403]"),
+        ("source.mode", "\"enforce\""),
+        ("source.addresses", "[\"192.0.2.1\", \"2001:db8::/32\"]"),
+    ];
+
+    /// That network with some lines instead of its own or beside them; a value that is empty leaves the line out.
+    fn text(changes: &[(&str, &str)]) -> String {
+        let own = FULL.iter().filter(|(key, _)| changes.iter().all(|(changed, _)| changed != key));
+        let lines = own.chain(changes).filter(|(_, value)| !value.is_empty());
+        let lines: String = lines.map(|(key, value)| format!("{key} = {value}\n")).collect();
+        format!("[networks.own]\n{lines}")
+    }
+
+    fn faults(text: &str) -> Vec<Fault> {
+        Catalogue::with("own.toml", text).err().unwrap_or_default()
+    }
+
+    /// The faults as key and problem.
+    fn problems(changes: &[(&str, &str)]) -> Vec<String> {
+        let told = |fault: &Fault| format!("{}: {}", fault.key.trim_start_matches("networks.own."), fault.problem);
+        faults(&text(changes)).iter().map(told).collect()
+    }
+
+    #[test]
+    fn every_fault_of_a_file_is_told_together_with_its_line_and_its_key() {
+        let text = r#"colour = "red"
+[networks.own]
+default = "yes"
+cap = 5000
+
+[networks.own.network]
+name = "Own"
+evidence = "rumour"
+color = "red"
+
+[networks.own.request]
+carrier = "form"
+
+[networks.own.signature]
+algorithm = "md5"
+message = [
+    "{user}",
+    "{amount|int}{$secret}",
+]
+encoding = "hex"
+parameter = "sig"
+
+[networks.own.parameters]
+user_id = "user"
+trans_id = "id"
+
+[networks.own.answers]
+applied = "{"
+
+[networks.own.source]
+mode = "warn"
+addresses = ["192.0.2.1", "0.0.0.0"]
+
+[[networks.own.classes]]
+is = "reversal"
+"#;
+        let told: Vec<_> = faults(text).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "own.toml, line 1: colour: unknown; a network is a table `networks.<name>`",
+                "own.toml, line 2: networks.own.classes: none of them is a credit",
+                "own.toml, line 3: networks.own.default: must be true or false, and is text",
+                "own.toml, line 4: networks.own.cap: must be text in quotes, and is a number",
+                "own.toml, line 8: networks.own.network.evidence: must be one of official, community, experimental",
+                "own.toml, line 9: networks.own.network.color: unknown; there are name, docs, evidence, \
+                 postback, dashboard",
+                "own.toml, line 18: networks.own.signature.message: no word after a `|`: `int`; there are raw, \
+                 integer, absolute, lower, upper, optional, filled, or-empty",
+                "own.toml, line 23: networks.own.parameters.amount: missing",
+                "own.toml, line 28: networks.own.answers.applied: a single `{` or `}`: a placeholder is `{name}`, \
+                 a brace itself is doubled",
+                "own.toml, line 32: networks.own.source.addresses: `0.0.0.0` is a placeholder, not an address that \
+                 anybody sends from",
+            ]
+        );
+    }
+
+    /// Changes of the full network, and below them how the fault begins that they are.
+    const REFUSED: &str = r#"
+cap = "0"
+    cap: must be above 0
+cap = "5,000"
+    cap: not a plain decimal number such as 12.50
+network.name =
+    network.name: missing
+network.evidence = "experimental"
+default = true
+    default: an experimental network is enabled only where a deployment names it
+signature.algorithm = "sha256"
+    signature.message: holds no {$secret}: anybody could make this hash
+signature.encoding =
+    signature.encoding: missing, and this algorithm needs it
+signature.message =
+    signature.message: missing, and this algorithm needs it
+signature.message = "{$sorted}{sig}"
+    signature.message: holds the signature itself
+signature.message = "{$sorted}{$body}"
+    signature.message: a GET has no {$body}
+request.carrier = "form"
+signature.message = "{$sorted}{$body}"
+    signature.message: holds the signature itself
+request.carrier = "form"
+signature.message = "{$sorted}{$url|cut}"
+    signature.message: nothing to cut at: the signature is no parameter of the query
+signature.message = "{$sorted}{$query|cut}"
+signature.parameter =
+signature.header = "X"
+    signature.message: nothing to cut at: the signature is no parameter of the query
+signature.message = "{$query}"
+    signature.sorted: means nothing where the message does not need it
+signature.header = "X-Sig"
+    signature.header: the signature stands in a parameter or in a header, not in both
+signature.parameter =
+    signature.parameter: missing, and this algorithm needs it
+signature.key = "kid"
+    signature.key: means nothing where this algorithm does not need it
+signature.algorithm = "ecdsa-p256"
+    signature.key: missing, and this algorithm needs it
+signature.sorted.form =
+    signature.sorted: missing, and the message needs it
+parameters.trans_id = []
+    parameters.trans_id: an empty list tells no conversion from another
+parameters.trans_id = ["id|lower|upper"]
+    parameters.trans_id: two words that exclude each other: `upper`
+parameters.payout_usd = "p"
+    parameters.payout_cents: a payout is in dollars or in cents, not in both
+formats.id = 0
+    formats.id: must be a length in bytes or "uuid"
+formats.id = 0x24
+    formats.id: must be a length in bytes or "uuid"
+formats.id = "guid"
+    formats.id: must be a length in bytes or "uuid"
+amount.rate =
+    amount.rate: missing
+amount.rate = "0"
+    amount.rate: must be coins for one dollar, a plain decimal above 0 with at most 7 digits before the point and 8
+amount.unit =
+    amount.rate: means nothing where the amounts are coins
+classes = []
+    classes: missing
+classes = [{ is = "credit", when = { a = { prefix = "p", present = true } } }]
+    classes.when.a: must say one of prefix, sign and present
+classes = [{ is = "credit", when = { a = 7 } }]
+    classes.when.a: must be text in quotes or a list of such, and is a number
+reversal.prefix =
+    reversal.credit_prefix: means nothing without `prefix`
+answers.applied =
+    answers.applied: missing
+answers.applied = { status = 403, body = "no" }
+    answers.applied: its status must be from 200 to 299: anything else makes the network send again
+answers.duplicate = { status = 0xC8 }
+    answers.duplicate.status: must be a whole number
+answers.bad_signature = { status = 200, body = "ok" }
+    answers.bad_signature: its status must be from 400 to 599: a network takes anything else as done
+answers.bad_source = { status = 204 }
+    answers.bad_source: its status must be from 400 to 599: a network takes anything else as done
+answers.bad_parameters = { status = 302 }
+    answers.bad_parameters: its status must be from 400 to 599: a network takes anything else as done
+answers.bad_parameters = "no {id}"
+    answers.bad_parameters: nothing of a request that was refused goes back to the caller
+answers.unavailable = { status = 429 }
+    answers.unavailable: its status must be from 500 to 599: what failed here must be sent again
+answers.final = [200]
+    answers.final: must be numbers from 400 to 599
+answers.final = 403
+    answers.final: must be a list of statuses
+source.addresses = ["0.0.0.0"]
+    source.addresses: `0.0.0.0` is a placeholder, not an address that anybody sends from
+source.addresses = ["0.0.0.0/8", "::", "192.0.2.1/0"]
+    source.addresses: `192.0.2.1/0` is a placeholder, not an address that anybody sends from
+source.addresses = ["192.0.2"]
+    source.addresses: `192.0.2` is no IPv4 or IPv6 address, with or without `/` and a prefix length
+source.addresses = []
+    source.addresses: without an address on it the list can only refuse
+source.mode =
+    source.mode: missing
+"#;
+
+    #[test]
+    fn what_cannot_work_is_refused_with_what_to_do() {
+        let mut changes = Vec::new();
+        for line in REFUSED.trim().lines() {
+            let Some(expected) = line.strip_prefix("    ") else {
+                changes.push(line.split_once('=').map(|(key, value)| (key.trim(), value.trim())).unwrap());
+                continue;
+            };
+            let told = problems(&changes);
+            assert!(told.iter().any(|told| told.starts_with(expected)), "{changes:?}: {told:?}");
+            changes.clear();
+        }
+    }
+
+    #[test]
+    fn what_is_not_signed_needs_a_list_of_addresses_that_is_enforced() {
+        let signed = text(&[]);
+        let unsigned: Vec<_> = signed.lines().filter(|line| !line.starts_with("signature.")).collect();
+        let unsigned = format!("{}\nsignature.algorithm = \"none\"", unsigned.join("\n"));
+        assert_eq!(faults(&unsigned), [], "it is enforced");
+        for (from, to) in [("\"enforce\"", "\"warn\""), ("\"enforce\"", "\"off\""), ("source.", "#")] {
+            let told: Vec<_> = faults(&unsigned.replace(from, to)).into_iter().map(|fault| fault.problem).collect();
+            assert_eq!(told, ["must be `enforce` where nothing is signed: anybody could call"], "{to}");
+        }
+    }
+
+    /// Every table of a preset with a key that there is not, and a word that is none for every key that takes one.
+    const NOTHING: &[(&str, &str)] = &[
+        ("zzz", "1"),
+        ("network.zzz", "1"),
+        ("network.evidence", "\"zzz\""),
+        ("request.zzz", "1"),
+        ("request.carrier", "\"zzz\""),
+        ("signature.zzz", "1"),
+        ("signature.algorithm", "\"zzz\""),
+        ("signature.encoding", "\"zzz\""),
+        ("signature.message", "[\"{a|zzz}\", \"{$zzz}\"]"),
+        ("signature.sorted.zzz", "1"),
+        ("signature.sorted.form", "\"zzz\""),
+        ("signature.sorted.assign", "\"zzz\""),
+        ("signature.sorted.encoding", "\"zzz\""),
+        ("parameters.zzz", "1"),
+        ("amount.zzz", "1"),
+        ("amount.unit", "\"zzz\""),
+        ("classes", "[{ zzz = 1, is = \"zzz\", when = { a = { zzz = 1, sign = \"zzz\" } } }]"),
+        ("reversal.zzz", "1"),
+        ("answers.zzz", "1"),
+        ("answers.duplicate", "{ zzz = 1 }"),
+        ("answers.type", "\"zzz\""),
+        ("source.zzz", "1"),
+        ("source.mode", "\"zzz\""),
+    ];
+
+    #[test]
+    fn the_manual_explains_every_key_and_every_word_that_is_read() {
+        let problems = problems(NOTHING);
+        let after = |mark: &str| -> Vec<String> {
+            let lists = problems.iter().filter_map(|problem| Some(problem.split_once(mark)?.1));
+            lists.flat_map(|list| list.split(", ")).map(str::to_owned).collect()
+        };
+        let (keys, words, picks) =
+            (after(": unknown; there are "), after(": must be one of "), after("; there are raw, "));
+        assert!(keys.len() > 50 && words.len() > 40 && picks.len() == 7, "{problems:#?}");
+        for key in keys {
+            let forms = [format!("{key} ="), format!("or {key}"), format!("[{key}]"), format!(".{key}]")];
+            assert!(forms.iter().any(|form| MANUAL.contains(form)), "the manual does not explain the key {key}");
+        }
+        for word in words {
+            let is_apart = |at: usize| {
+                let inside = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+                let bytes = MANUAL.as_bytes();
+                !inside(at.checked_sub(1).and_then(|at| bytes.get(at))) && !inside(bytes.get(at + word.len()))
+            };
+            let told = MANUAL.match_indices(word.as_str()).any(|(at, _)| word == "=" || word == ":" || is_apart(at));
+            assert!(told, "the manual does not explain the word {word}");
+        }
+        for pick in picks {
+            assert!(MANUAL.contains(&format!("|{pick}}}")), "the manual does not explain {pick}");
+        }
+    }
+
+    #[test]
+    fn the_manual_names_no_key_that_is_not_read() {
+        let is_setting = |line: &str| {
+            let name = line.split([' ', ']']).next().unwrap_or_default();
+            let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || b"_[.".contains(&byte));
+            plain && (line.starts_with('[') || line[name.len()..].starts_with(" = "))
+        };
+        let lines = MANUAL.lines().map(|line| match line.strip_prefix("# ") {
+            Some(setting) if is_setting(setting) && !setting.starts_with("base ") => setting,
+            _ => line,
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
+        assert!(text.lines().filter(|line| !line.starts_with('#')).count() > 60, "it was uncommented");
+        let node = parse("manual.toml", &text).unwrap();
+        let faults = super::preset(&Network::new("own").unwrap(), node, "", 0).err().unwrap_or_default();
+        let unknown: Vec<_> = faults.iter().filter(|fault| fault.problem.starts_with("unknown")).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    /// What a person may paste by mistake, as values of TOML and as what is none.
+    const PASTED: &str = r#"
+"hunter2"
+"{hunter2"
+"{$hunter2}"
+"{$secret:hunter2|x}"
+"{}hunter2"
+["hunter2"]
+[["hunter2"]]
+[{ is = "hunter2" }]
+{ status = "hunter2", body = ["hunter2"] }
+'hunter2
+"""hunter2
+hunter2
+[hunter2]
+"\hunter2"
+"hunter2" hunter2
+2hunter2
+0xhunter2
+"#;
+
+    #[test]
+    fn no_fault_shows_a_value_that_could_be_a_secret() {
+        for (key, _) in FULL {
+            for value in PASTED.trim().lines() {
+                // An address is no secret, and to see it helps.
+                let told = problems(&[(key, value)]).join("\n");
+                assert!(*key == "source.addresses" || !told.contains("hunter2"), "{key} = {value}: {told}");
+            }
+        }
+    }
+}

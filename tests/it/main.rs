@@ -14,6 +14,8 @@ mod local; // local mode's server as a process
 mod networks; // every network that is shipped, played from its event files
 mod offerwall; // byte-exact answers, and any garbage
 mod process; // the release binary, killed at random points
+mod recipes; // every way to sign, each network a TOML string
+mod vectors; // signatures that networks published
 mod rotation; // secrets that change while the function runs
 mod simulation; // random traffic with faults against the model
 mod template; // template, binaries, variables, events and README agree; the house's rules hold
