@@ -517,7 +517,8 @@ mod tests {
             assert_eq!(outcome, if enabled { Ok(1) } else { Err(refusal.to_owned()) }, "{more}");
             // Where NETWORKS names none, what is enabled by itself is held to the same.
             let by_default = read_file(&format!("{text}default = true"), &[]).map(|config| config.networks.len());
-            assert_eq!(by_default, if enabled { Ok(2) } else { Err(refusal.to_owned()) }, "{more}, by default");
+            let refusal = refusal.replacen("`weak`", "`weak`, enabled by default", 1);
+            assert_eq!(by_default, if enabled { Ok(2) } else { Err(refusal) }, "{more}, by default");
             assert_eq!(read_file(&text, &[]).unwrap().networks.len(), 1, "{more}: not by itself");
         }
     }
@@ -527,12 +528,12 @@ mod tests {
         for preset in Catalogue::default().presets() {
             let name = preset.network.as_str();
             let enabled = read(&[("NETWORKS", name)]).map(|config| config.networks.len());
+            let enabled_with =
+                |key: &str| enabled.clone().unwrap_err().to_string().contains(&format!("networks.{name}.{key}"));
             match &preset.undefended()[..] {
+                _ if preset.unsaid().next().is_some() => assert!(enabled_with("yours"), "{name}"),
                 [] => assert_eq!(enabled, Ok(1), "{name}"),
-                _ => assert!(
-                    enabled.unwrap_err().to_string().contains(&format!("networks.{name}.accept_weak")),
-                    "{name}"
-                ),
+                _ => assert!(enabled_with("accept_weak"), "{name}"),
             }
         }
     }

@@ -352,6 +352,11 @@ impl Pick {
         self.change.is_none()
     }
 
+    /// Whether what is taken is as long as the value.
+    pub fn keeps_length(&self) -> bool {
+        matches!(self.change, None | Some(Change::Lower | Change::Upper))
+    }
+
     /// Whether nothing can be made without it.
     pub fn is_required(&self) -> bool {
         self.absent == Absent::Fails

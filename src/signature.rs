@@ -361,7 +361,7 @@ impl Message {
 
     /// Whether a field that it names can be no other one, see [`Recipe::covers`].
     fn covers(&self, name: &str, is_fixed: &dyn Fn(&str) -> bool) -> bool {
-        let fixed = |pick: &&Pick| is_fixed(&pick.name) && pick.is_whole() && pick.is_required();
+        let fixed = |pick: &&Pick| is_fixed(&pick.name) && pick.keeps_length() && pick.is_required();
         // What can be left out together with its separator leaves its place to its neighbour.
         let moves = self.items.len() > 1
             && self.parts().any(|part| matches!(part, Part::Field(pick, _) if !pick.is_required()));

@@ -609,19 +609,19 @@ is = "reversal"
         assert_eq!(
             told,
             [
-                "own.toml, line 1: colour: unknown; a network is a table `networks.<name>`",
+                "own.toml, line 1: colour: unknown; there are `defaults` and, for a network, `networks.<name>`",
                 "own.toml, line 2: networks.own.classes: none of them is a credit",
                 "own.toml, line 3: networks.own.default: must be true or false, and is text",
                 "own.toml, line 4: networks.own.cap: must be text in quotes, and is a number",
                 "own.toml, line 8: networks.own.network.evidence: must be one of official, community, experimental",
                 "own.toml, line 9: networks.own.network.color: unknown; there are name, docs, evidence, \
                  postback, dashboard",
-                "own.toml, line 18: networks.own.signature.message: no word after a `|`: `int`; there are raw, \
+                "own.toml, line 18: networks.own.signature.message: an unknown word after a `|`; there are raw, \
                  integer, absolute, lower, upper, optional, filled, or-empty",
                 "own.toml, line 23: networks.own.parameters.amount: missing",
                 "own.toml, line 28: networks.own.answers.applied: a single `{` or `}`: a placeholder is `{name}`, \
                  a brace itself is doubled",
-                "own.toml, line 32: networks.own.source.addresses: `0.0.0.0` is a placeholder, not an address that \
+                "own.toml, line 32: networks.own.source.addresses: a placeholder, not an address that \
                  anybody sends from",
             ]
         );
@@ -673,7 +673,7 @@ signature.sorted.form =
 parameters.trans_id = []
     parameters.trans_id: an empty list tells no conversion from another
 parameters.trans_id = ["id|lower|upper"]
-    parameters.trans_id: two words that exclude each other: `upper`
+    parameters.trans_id: two words after a `|` that exclude each other
 parameters.payout_usd = "p"
     parameters.payout_cents: a payout is in dollars or in cents, not in both
 formats.id = 0
@@ -712,16 +712,26 @@ answers.bad_parameters = "no {id}"
     answers.bad_parameters: nothing of a request that was refused goes back to the caller
 answers.unavailable = { status = 429 }
     answers.unavailable: its status must be from 500 to 599: what failed here must be sent again
+answers.final = [503]
+    answers.final: holds the status of our own failure, which must be sent again
+classes = [{ is = "credit" }, { when = { status = "2" }, is = "reversal" }]
+    classes: can never be reached: a class before it always fits
+classes = [{ when = "", is = "credit" }]
+    classes.when: must hold a condition; without `when` the class always fits
 answers.final = [200]
     answers.final: must be numbers from 400 to 599
 answers.final = 403
     answers.final: must be a list of statuses
 source.addresses = ["0.0.0.0"]
-    source.addresses: `0.0.0.0` is a placeholder, not an address that anybody sends from
-source.addresses = ["0.0.0.0/8", "::", "192.0.2.1/0"]
-    source.addresses: `192.0.2.1/0` is a placeholder, not an address that anybody sends from
+    source.addresses: a placeholder, not an address that anybody sends from
+source.addresses = ["0.0.0.0/8", "::"]
+    source.addresses: a placeholder, not an address that anybody sends from
+source.addresses = ["128.0.0.0/1"]
+    source.addresses: wider than any network is: at least /8, and /16 for IPv6
+source.addresses = ["::ffff:192.0.2.0/120"]
+    source.addresses: an IPv4 address in the form of IPv6: write it as IPv4
 source.addresses = ["192.0.2"]
-    source.addresses: `192.0.2` is no IPv4 or IPv6 address, with or without `/` and a prefix length
+    source.addresses: no IPv4 or IPv6 address, with or without `/` and a prefix length
 source.addresses = []
     source.addresses: without an address on it the list can only refuse
 source.mode =
