@@ -249,7 +249,7 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
     let user = form.required(&names.user_id, |text| Ok(UserId::new(text)?));
     let trans_id = form.trans_id(preset, status);
     if let Err((parameter, doubt)) = class {
-        form.faults.push(Fault { parameter, why: doubt.map_or(Why::UnknownStatus, Why::Doubt) });
+        form.fault(&parameter, doubt.map_or(Why::UnknownStatus, Why::Doubt));
     }
     let amount = match status {
         // What was credited is reversed: whatever this amount is, no reversal is lost for it.
@@ -330,10 +330,17 @@ struct Form<'a> {
 }
 
 impl Form<'_> {
+    /// Says what is wrong with a parameter, once: two things may be read from the same one.
+    fn fault(&mut self, name: &str, why: Why) {
+        if !self.faults.iter().any(|fault| fault.parameter == name) {
+            self.faults.push(Fault { parameter: name.to_owned(), why });
+        }
+    }
+
     /// Reads a parameter that money depends on: anything doubtful in it is a fault.
     fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Why>) -> Option<T> {
         let result = self.fields.strict(name).map_err(Why::Doubt).and_then(|text| parse(&text));
-        result.map_err(|why| self.faults.push(Fault { parameter: name.to_owned(), why })).ok()
+        result.map_err(|why| self.fault(name, why)).ok()
     }
 
     /// Reads a parameter that no money depends on: what is doubtful in it is left out or replaced, and nothing is
@@ -384,7 +391,7 @@ impl Form<'_> {
             Ok(Some(value)) => [b"1", value.len().to_be_bytes().as_slice(), &value].concat(),
             Ok(None) => b"0".to_vec(),
             Err(doubt) => {
-                self.faults.push(Fault { parameter: pick.name.clone(), why: doubt.into() });
+                self.fault(&pick.name, doubt.into());
                 Vec::new()
             }
         }

@@ -6,7 +6,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 use sha2::Digest;
 
-use crate::world::{PATIENCE, World, check, check_with, conversion, event, line, query, signed};
+use crate::world::{PATIENCE, SECRET, World, check, check_with, conversion, event, line, query, signed};
 
 /// The answer to a credit of 10.50 to user 42, with one parameter changed or, where `value` is `None`, left out.
 async fn answer_with(world: &World, name: &str, value: Option<&str>) -> String {
@@ -98,6 +98,34 @@ async fn a_parameter_that_cannot_be_used_is_named_with_the_reason() {
         }
         assert!(world.proxy.requests().is_empty(), "a request that does not read costs no DynamoDB call");
         assert!(world.entries().await.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_parameter_from_which_two_things_are_read_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("networks.toml");
+    let text = r#"
+        [networks.by-sign]
+        base = "standard"
+        network.name = "The sign of the amount says what happened"
+        classes = [{ when = { currency_amount = { sign = "positive" } }, is = "credit" }]
+    "#;
+    std::fs::write(&file, text).unwrap();
+    let secrets = json!({"by-sign": SECRET}).to_string();
+    let variables =
+        [("NETWORKS", "by-sign"), ("NETWORKS_FILE", file.to_str().unwrap()), ("NETWORK_SECRETS", secrets.as_str())];
+    check_with(&variables, async |world| {
+        for (amount, expected) in [
+            ("1e3", "400 currency_amount: not a plain decimal number such as 12.50"),
+            ("{amount}", "400 currency_amount: a macro that the network did not replace"),
+            ("1&currency_amount=2", "400 currency_amount: sent more than once"),
+        ] {
+            let query = signed(&format!("user_id=1&trans_id=a&currency_amount={amount}"));
+            let handled = world.app.handle(&event("GET", "/by-sign", &query), PATIENCE).await;
+            assert_eq!(line(&handled), expected);
+        }
     })
     .await;
 }
