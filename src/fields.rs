@@ -207,9 +207,12 @@ fn is_macro(text: &str) -> bool {
         .any(|(open, close)| text.len() > 1 && text.starts_with(*open) && text.ends_with(*close))
 }
 
-/// Whether a value holds a macro in braces: what should tell conversations or users apart would be the same for all.
+/// Whether a value holds a macro in braces, `[[…]]` or `[%…%]`: what should tell conversations or users apart would be
+/// the same for all. Single brackets and dollars may stand in an id.
 fn holds_macro(text: &str) -> bool {
-    text.split_once('{').is_some_and(|(_, rest)| rest.contains('}'))
+    [("{", "}"), ("[[", "]]"), ("[%", "%]")]
+        .iter()
+        .any(|(open, close)| text.split_once(open).is_some_and(|(_, rest)| rest.contains(close)))
 }
 
 /// Adds the leaves of the JSON object in `text`, named by their path.
@@ -557,13 +560,15 @@ mod tests {
 
     #[test]
     fn macros_of_every_syntax_are_known() {
-        for text in ["{x}", "{{x}}", "[X]", "[[x]]", "[%X%]", "$x$", "{", "a{b}c"] {
-            let field =
-                format!("a={}", percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC));
-            let expected = if text == "{" { Ok("{".into()) } else { Err(Doubt::Macro) };
-            assert_eq!(Fields::encoded(&field).strict("a"), expected, "{text}");
+        let escaped = |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
+        for text in ["{x}", "{{x}}", "[X]", "[[x]]", "[%X%]", "$x$", "a{b}c", "a[[b]]", "[%a%]b"] {
+            let field = format!("a={}", escaped(text));
+            assert_eq!(Fields::encoded(&field).strict("a"), Err(Doubt::Macro), "{text}");
         }
-        assert_eq!(Fields::encoded("a=$").strict("a").as_deref(), Ok("$"));
+        for text in ["{", "$", "[", "a[0]b", "a[%", "]]a[[", "$5"] {
+            let field = format!("a={}", escaped(text));
+            assert_eq!(Fields::encoded(&field).strict("a").as_deref(), Ok(text));
+        }
     }
 
     proptest! {
