@@ -4,6 +4,7 @@
 //! is told apart from what is not there, and the reader decides what that means.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use percent_encoding::percent_decode;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -38,11 +39,18 @@ impl Carrier {
 }
 
 /// A request's fields in the order in which they were sent.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Fields<'a>(Vec<Field<'a>>);
 
+/// The names alone: a value may be a secret.
+impl fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|field| &field.name)).finish()
+    }
+}
+
 /// One field.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Field<'a> {
     /// Its name, decoded; the path where it stands in a JSON object.
     pub name: Cow<'a, str>,
@@ -251,7 +259,7 @@ fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     impl<'de> Visitor<'de> for Members {
         type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
 
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 

@@ -725,7 +725,6 @@ mod tests {
 
     #[test]
     fn a_base_that_leads_nowhere_or_in_a_circle_is_told() {
-        let shipped = Catalogue::default().names();
         for (text, expected) in [
             ("[networks.a]\nbase = \"a\"", "own.toml, line 2: base: builds on itself: a -> a".to_owned()),
             (

@@ -181,7 +181,7 @@ const PHP: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').
 pub struct Key(BTreeMap<String, SecretString>);
 
 /// A request as its signature is about it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Wire<'a> {
     pub request: &'a Request,
     pub carrier: Carrier,
