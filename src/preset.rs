@@ -796,6 +796,8 @@ mod tests {
             (&sorted("form = \"pairs\", joiner = \"&\""), "user amount id status"),
             (&sorted("form = \"pairs\", joiner = \"&\", encoding = \"raw\""), "user amount id status"),
             (&sorted("form = \"pairs\""), "user amount id status"),
+            // A dash stays a dash: `a=1-b=2` may end `a` at any of a value's own.
+            (&sorted("form = \"pairs\", joiner = \"-\", encoding = \"php\""), "user amount id status"),
             // Whoever names another field `amount` makes its value the amount.
             (&sorted("form = \"values\", joiner = \"&\""), "user amount id status"),
         ] {

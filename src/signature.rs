@@ -300,7 +300,8 @@ impl Sorted {
     /// stands between.
     fn covers(&self, name: &str) -> bool {
         let escapes = matches!(self.form, Form::Php | Form::Rfc3986);
-        let apart = !self.joiner.is_empty() && !self.assign.is_empty();
+        let kept = |char: char| char.is_ascii_alphanumeric() || "-._~+%".contains(char);
+        let apart = !self.joiner.chars().all(kept) && !self.assign.is_empty();
         self.names && escapes && apart && !self.without.iter().any(|left_out| left_out == name)
     }
 }
@@ -640,12 +641,12 @@ impl Recipe {
     /// The query without the signature, where that stands in it.
     fn query<'a>(&self, wire: &Wire<'a>, extent: Extent) -> Result<Cow<'a, str>, BadSignature> {
         let query = wire.request.query.as_str();
-        let Some(Place::Field(name)) = self.place.as_ref().filter(|_| wire.carrier == Carrier::Query) else {
-            return Ok(query.into());
-        };
         if extent.decoded && is_ambiguous(query) {
             return Err(BadSignature::Ambiguous);
         }
+        let Some(Place::Field(name)) = self.place.as_ref().filter(|_| wire.carrier == Carrier::Query) else {
+            return Ok(query.into());
+        };
         let is = |segment: &str, name: &str| {
             Value::Encoded(segment.split_once('=').map_or(segment, |(name, _)| name)).lossy() == name
         };
@@ -688,9 +689,15 @@ impl Recipe {
     }
 }
 
-/// Whether a value holds one of these texts.
+/// Whether a value holds one of these texts, or would with a part of it beside the value: `x:` before `::` could end a byte
+/// earlier.
 fn holds_any(value: &[u8], texts: &[String]) -> bool {
-    texts.iter().any(|text| value.windows(text.len()).any(|window| window == text.as_bytes()))
+    let holds = |text: &[u8]| {
+        let (before, after) = ([value, text].concat(), [text, value].concat());
+        let is = |window: &[u8]| window == text;
+        before.windows(text.len()).take(value.len()).any(is) || after.windows(text.len()).skip(1).any(is)
+    };
+    texts.iter().any(|text| holds(text.as_bytes()))
 }
 
 /// Whether a query that is decoded as a whole could be another one that looks the same then.

@@ -521,6 +521,60 @@ fn a_signed_url_is_the_one_that_the_network_calls_and_what_is_cut_ends_with_the_
 }
 
 #[test]
+fn a_query_that_could_be_another_one_once_it_is_decoded_is_refused_wherever_its_signature_stands() {
+    for place in ["parameter = \"sig\"", "header = \"x-sig\""] {
+        for (message, before) in [("{$query|decoded}", ""), ("{$url|decoded}", "https://pay.example/a b?")] {
+            let signature = format!("algorithm = \"hmac-sha1\"\nencoding = \"hex\"\nmessage = {message:?}\n{place}");
+            let preset = network("query", &signature);
+            let judged = |query: &str, decoded: &str| {
+                let digest = hex::encode(sign("hmac-sha1", format!("{before}{decoded}").as_bytes(), SECRET.as_bytes()));
+                let sent = if place.starts_with("header") { query.to_owned() } else { format!("{query}&sig=SIG") };
+                let keys = [key(SECRET), key("other")];
+                let case = Case { carrier: "query", signature: &signature, sent: "", fields: "", keys };
+                judge(&preset, &case.keys, &case.request(&preset, &sent, &digest))
+            };
+            for (query, decoded) in [
+                ("user=1%26id=2", "user=1&id=2"),
+                ("user=1&id=2+3", "user=1&id=2+3"),
+                ("user%3D1=&id=2", "user=1=&id=2"),
+                ("user%3d1", "user=1"),
+            ] {
+                assert_eq!(judged(query, decoded), Err(BadSignature::Ambiguous), "{message} {place} {query}");
+            }
+            for (query, decoded) in [("user=1&id=2", "user=1&id=2"), ("user=1%3D%2B%20%2526", "user=1=+ %26")] {
+                assert_eq!(judged(query, decoded), Ok(()), "{message} {place} {query}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_message_is_read_in_one_way_also_where_a_field_begins_or_ends_with_a_part_of_what_stands_beside_it() {
+    for separator in [":", "::", ":-:", "aba"] {
+        let message = format!("message = [\"{{id}}\", \"{{user}}\", \"{{amount}}\"]\nseparator = {separator:?}");
+        let signature = format!("algorithm = \"hmac-md5\"\nencoding = \"hex\"\n{message}\nparameter = \"sig\"");
+        let preset = network("query", &signature);
+        let verifies = |[id, user, amount]: [&str; 3], signed: &str| {
+            let signature = hex::encode(sign("hmac-md5", signed.as_bytes(), SECRET.as_bytes()));
+            let url = format!("https://a/?id={id}&user={user}&amount={amount}&sig={signature}");
+            judge(&preset, &[SECRET.into()], &get(&url)).is_ok()
+        };
+        // The user holds what stands beside it, or nearly: every cut of that text into three is tried.
+        let (start, end) = (&separator[..separator.len() - 1], &separator[1..]);
+        for user in [format!("1{separator}2"), separator.to_owned(), format!("{end}1"), format!("1{start}")] {
+            let signed = format!("c{separator}{user}{separator}5");
+            let all: Vec<_> = (0..signed.len()).filter(|at| signed[*at..].starts_with(separator)).collect();
+            let pairs = all.iter().flat_map(|one| all.iter().map(move |two| (*one, *two)));
+            let read = pairs.filter(|(one, two)| one + separator.len() <= *two).filter(|(one, two)| {
+                let user = &signed[one + separator.len()..*two];
+                verifies([&signed[..*one], user, &signed[two + separator.len()..]], &signed)
+            });
+            assert_eq!(read.count(), 1, "{signed} with {separator}");
+        }
+    }
+}
+
+#[test]
 fn a_token_is_the_secret_itself_in_a_parameter_or_a_header() {
     for (carrier, place, sent) in CARRIED {
         let preset = network(carrier, &format!("algorithm = \"token\"\n{place}"));
