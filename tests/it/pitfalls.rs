@@ -79,6 +79,7 @@ fn address(network: &str) -> &'static str {
         "adtogame" => "64.226.124.135",
         "cpalead" => "34.69.179.33",
         "gemiad" => "64.226.92.208",
+        "ironsource" => "79.125.5.179",
         "kiwiwall" => "34.193.235.172",
         "mmwall" => "63.32.127.99",
         "mychips" => "168.63.37.145",
@@ -204,11 +205,47 @@ fn timewall(user: &str, id: &str, rest: impl Display) -> Call {
     get("timewall", format!("userID={user}&transactionID={id}&revenue=0.50&{rest}&hash={hash}"))
 }
 
-/// Pollfish: the values of macros are signed; `message` is what the test says they make.
+/// Pollfish: the values of the macros are signed; `message` is what the test says they make.
 fn pollfish(query: impl Display, message: &str) -> Call {
     let signature = BASE64_STANDARD.encode(hmac::<Hmac<Sha1>>(message));
     let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
     get("pollfish", format!("{query}&signature={signature}"))
+}
+
+/// What Pollfish sends for user 7, with every macro of its template, and `more` that is not signed.
+fn pollfish_survey([cpa, status, reason]: [&str; 3], more: &str) -> Call {
+    let fields = format!("reward_value=5&reward_name=Coins&cpa={cpa}&status={status}&term_reason={reason}");
+    let query = format!("request_uuid=7&tx_id=t1&timestamp=1764500000000&{fields}{more}");
+    pollfish(query, &format!("{cpa}:7:Coins:5:{status}:{reason}:1764500000000:t1"))
+}
+
+/// inBrain: user and id are signed.
+fn inbrain(id: &str, rest: impl Display) -> Call {
+    let signature = md5(format!("7{id}{SECRET}"));
+    post("inbrain", format!(r#"{{"PanelistId": "7", "RewardId": "{id}"{rest}, "Sig": "{signature}"}}"#))
+}
+
+/// ironSource: time, event, user and coins are signed.
+fn ironsource([time, event, user, rewards]: [&str; 4], secret: &str) -> Call {
+    let signature = md5(format!("{time}{event}{user}{rewards}{secret}"));
+    let query = format!("timestamp={time}&eventId={event}&userId={user}&rewards={rewards}");
+    get("ironsource", format!("{query}&signature={signature}"))
+}
+
+/// Fyber: user, coins and id are signed.
+fn fyber(id: &str) -> Call {
+    get("fyber", format!("uid=7&amount=5&_trans_id_={id}&sid={}", sha1(format!("{SECRET}75{id}"))))
+}
+
+/// Tapjoy: id, user and coins are signed.
+fn tapjoy([id, user, coins]: [&str; 3]) -> Call {
+    let verifier = md5(format!("{id}:{user}:{coins}:{SECRET}"));
+    get("tapjoy", format!("id={id}&snuid={user}&currency={coins}&verifier={verifier}"))
+}
+
+/// A UUID of its own for each number.
+fn uuid(number: u32) -> String {
+    format!("11111111-2222-4333-8444-{number:012}")
 }
 
 /// A deployment's variables: these networks, with this file of its own.

@@ -174,8 +174,9 @@ fn spoilable(message: impl Fn(&str) -> String) -> (String, Vec<u8>) {
 #[tokio::test]
 async fn a_base64_signature_verifies_with_an_escaped_plus_with_a_bare_one_and_without_padding() {
     check_everything(async |world| {
-        let (id, signature) = spoilable(|id| format!("30:7:5:eligible::{id}"));
-        let query = format!("request_uuid=7&tx_id={id}&reward_value=5&cpa=30&status=eligible&term_reason=");
+        let (id, signature) = spoilable(|id| format!("30:7:Coins:5:eligible::1:{id}"));
+        let fields = "reward_value=5&reward_name=Coins&cpa=30&status=eligible&term_reason=&timestamp=1";
+        let query = format!("request_uuid=7&tx_id={id}&{fields}");
         let bare = BASE64_STANDARD.encode(&signature);
         for (digits, expected) in [
             (bare.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"), "credited: 200 OK"),
@@ -217,9 +218,49 @@ async fn a_base64url_signature_verifies_padded_or_not_and_in_no_other_alphabet()
 }
 
 #[tokio::test]
-async fn values_are_signed_in_the_order_of_their_macros_an_absent_one_left_out_and_an_empty_one_kept() {
-    let rest = "reward_value=5&status=eligible&tx_id";
+async fn every_macro_of_the_template_is_signed_in_the_order_of_their_names_and_none_may_be_left_out() {
+    let fields = [
+        ("cpa", "30"),
+        ("request_uuid", "7"),
+        ("reward_name", "Gold coins"),
+        ("reward_value", "5"),
+        ("status", "eligible"),
+        ("term_reason", ""),
+        ("timestamp", "1"),
+        ("tx_id", "t1"),
+    ];
+    let query = |fields: &[(&str, &str)]| {
+        let pairs: Vec<_> = fields.iter().rev().map(|(name, value)| format!("{name}={value}")).collect();
+        pairs.join("&").replace(' ', "+")
+    };
+    let message = |fields: &[(&str, &str)]| fields.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(":");
     check_everything(async |world| {
+        for at in 0..fields.len() {
+            let without = [&fields[..at], &fields[at + 1..]].concat();
+            let handled = pollfish(query(&without), &message(&without)).sent(world).await;
+            assert_eq!(line(&handled), "403 bad signature", "{}", fields[at].0);
+            assert_eq!(handled.why, Some(format!("the field {} is signed, and missing", fields[at].0)));
+        }
+        let empty_left_out = message(&fields).replace("::", ":");
+        assert_eq!(pollfish(query(&fields), &empty_left_out).heard(world).await, "403 bad signature");
+        assert_eq!(pollfish(query(&fields), &message(&fields)).told(world).await, "credited: 200 OK");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn values_are_signed_in_the_order_of_their_macros_an_absent_one_left_out_and_an_empty_one_kept() {
+    let file = r#"
+        [networks.fewer]
+        base = "pollfish"
+        accept_weak = true
+        network.name = "Pollfish with macros that may be missing"
+        signature.message = [
+            "{click_id|optional}", "{cpa}", "{device_id|optional}", "{request_uuid|filled}", "{reward_name|optional}",
+            "{reward_value}", "{status}", "{term_reason|optional}", "{timestamp|optional}", "{tx_id}",
+        ]"#;
+    let rest = "reward_value=5&status=eligible&tx_id";
+    check_networks(&["fewer"], file, &[], async |world| {
         for (query, message, expected) in [
             (format!("request_uuid=7&cpa=30&{rest}=a"), "30:7:5:eligible:a", "credited: 200 OK"),
             (format!("{rest}=b&term_reason=&cpa=30&request_uuid=7"), "30:7:5:eligible::b", "credited: 200 OK"),
@@ -237,7 +278,8 @@ async fn values_are_signed_in_the_order_of_their_macros_an_absent_one_left_out_a
             ),
             (format!("{rest}=e&cpa=30&request_uuid="), "30:5:eligible:e", "bad_parameters: 400 request_uuid: missing"),
         ] {
-            assert_eq!(pollfish(&query, message).told(world).await, expected, "{query}");
+            let call = Call { path: "/fewer".into(), ..pollfish(&query, message) };
+            assert_eq!(call.told(world).await, expected, "{query}");
         }
         assert_eq!(world.balance("7").await, "15");
     })
@@ -250,15 +292,13 @@ async fn a_signature_of_another_length_or_kind_is_a_clean_403() {
         let right = cpx("t1", "amount=5&user_id=7&status=1&type=complete");
         let secret = "user_id=7&trans_id=t1&amount=5&status=1&secret=local-secret";
         let long = "a".repeat(10_000);
-        for (call, parameter) in [
+        let genuine = [
             (right.clone(), "hash"),
             (adgem("amount=5&player_id=7&transaction_id=t1"), "verifier"),
-            (
-                pollfish("request_uuid=7&cpa=30&reward_value=5&status=eligible&tx_id=a", "30:7:5:eligible:a"),
-                "signature",
-            ),
+            (pollfish_survey(["30", "eligible", ""], ""), "signature"),
             (get("monlix", secret), "secret"),
-        ] {
+        ];
+        for (call, parameter) in &genuine {
             let (query, presented) = call.query.rsplit_once(&format!("&{parameter}=")).unwrap();
             let (shorter, longer) = (&presented[..presented.len() - 2], format!("{presented}00"));
             let (twice, reversed) = (presented.repeat(2), presented.chars().rev().collect::<String>());
@@ -290,7 +330,9 @@ async fn a_signature_of_another_length_or_kind_is_a_clean_403() {
         }
         assert!(world.proxy.requests().is_empty());
         let upper = right.query.rsplit_once('=').map(|(query, hash)| format!("{query}={}", hash.to_uppercase()));
-        assert_eq!(right.told(world).await, "credited: 200 1");
+        for (call, _) in &genuine {
+            assert_eq!(call.sent(world).await.outcome, "credited", "{}", call.query);
+        }
         assert_eq!(get("cpx", upper.unwrap()).told(world).await, "duplicate: 200 1", "hex has no case");
     })
     .await;
@@ -340,14 +382,79 @@ async fn an_amount_that_is_cut_for_the_signature_is_credited_whole_and_its_doubl
 }
 
 #[tokio::test]
+async fn an_id_or_a_time_of_another_form_than_the_networks_is_refused_though_it_is_signed() {
+    let adjoe = |id: &str| {
+        let sid = sha1(format!("{id}75{SECRET}"));
+        get("adjoe", format!("trans_uuid={id}&user_uuid=7&coin_amount=5&sid={sid}"))
+    };
+    let survey = |id: &str| inbrain(id, r#", "Reward": 5, "RewardType": "survey_completed""#);
+    let rewarded = |time: &str| ironsource([time, "e1", "7", "5"], SECRET);
+    let good = uuid(1);
+    check_everything(async |world| {
+        // A byte moved to the neighbour and a byte moved from it.
+        for bad in [&good[1..], &format!("{good}5"), "t1", &good.replace('-', ""), &good.replace('1', "g")] {
+            for (call, name) in [(fyber(bad), "_trans_id_"), (adjoe(bad), "trans_uuid"), (survey(bad), "RewardId")] {
+                let expected = format!("400 {name}: not of the form that this network sends");
+                assert_eq!(call.heard(world).await, expected, "{call:?}");
+            }
+        }
+        for (time, expected) in [
+            ("20261130120", "400 timestamp: not of the form that this network sends"),
+            ("2026113012001", "400 timestamp: not of the form that this network sends"),
+            ("", "400 timestamp: missing"),
+        ] {
+            assert_eq!(rewarded(time).heard(world).await, expected, "{time}");
+        }
+        for call in [fyber(&good), adjoe(&good), survey(&good), rewarded("202611301200")] {
+            assert_eq!(call.sent(world).await.outcome, "credited", "{call:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_stands_between_signed_fields_stands_in_no_field_but_the_users() {
+    let offerdaddy = |id: &str, offer: &str| {
+        let signature = md5(format!("{id}/{offer}/{SECRET}"));
+        get("offerdaddy", format!("transaction_id={id}&offer_id={offer}&userid=7&amount=5&signature={signature}"))
+    };
+    let pubscale = |user: &str, value: &str, token: &str| {
+        let signature = md5(format!("{SECRET}.{user}.{value}.{token}"));
+        get("pubscale", format!("user_id={user}&value={value}&token={token}&signature={signature}"))
+    };
+    check_everything(async |world| {
+        // What the network sent comes last; the others are its text, cut elsewhere, with the same signature.
+        for (cuts, doubtful) in [
+            (
+                vec![tapjoy(["t1:7", "5", "9"]), tapjoy(["t1", "7", "5:9"]), tapjoy(["t1", "7:5", "9"])],
+                &["id", "currency"][..],
+            ),
+            (
+                vec![offerdaddy("a/b", "c"), offerdaddy("a", "b/c"), offerdaddy("a", "b")],
+                &["transaction_id", "offer_id"],
+            ),
+            (vec![pubscale("7", "100", "5.t1"), pubscale("7.100", "5", "t1")], &["token"]),
+        ] {
+            for (cut, name) in cuts.iter().zip(doubtful) {
+                let handled = cut.sent(world).await;
+                assert_eq!((handled.outcome, handled.answer.status), ("bad_signature", 403), "{}", cut.query);
+                let why = format!("the field {name} is signed, and holds what stands between the signed fields");
+                assert_eq!(handled.why, Some(why), "{}", cut.query);
+            }
+            assert_eq!(cuts.last().unwrap().sent(world).await.outcome, "credited", "{cuts:?}");
+        }
+        let users: Vec<_> = world.balances().await.into_keys().collect();
+        assert_eq!(users, ["7", "7.100", "7:5"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_value_is_decoded_once_and_not_twice_and_not_never() {
     check_everything(async |world| {
         let call = |user: &str, signed: &str| {
-            let signature = md5(format!("202611301200e1{signed}5{SECRET}"));
-            get(
-                "ironsource",
-                format!("timestamp=202611301200&eventId=e1&userId={user}&rewards=5&signature={signature}"),
-            )
+            let call = ironsource(["202611301200", "e1", signed, "5"], SECRET);
+            call.with(&format!("userId={signed}&"), &format!("userId={user}&"))
         };
         for (user, signed, expected) in [
             ("a%2540b+c%20%2B", "a@b c +", "bad_signature: 403 bad signature"),
@@ -420,12 +527,12 @@ async fn a_formula_that_public_code_or_a_sample_invented_verifies_nothing() {
         let wrong = ["7:local-publisher':'local-secret", "7:local-secret:local-publisher", "7:local-publisher:"];
         only_its_own_verifies(world, right, &wrong.map(md5)).await;
 
-        let right = get("tapjoy", format!("id=t1&snuid=7&currency=5&verifier={}", md5("t1:7:5:local-secret")));
         let wrong = ["t175local-secret", "#{id}:#{snuid}:#{currency}:#{secret_key}", "t1:7:5:"];
-        only_its_own_verifies(world, right, &wrong.map(md5)).await;
+        only_its_own_verifies(world, tapjoy(["t1", "7", "5"]), &wrong.map(md5)).await;
 
-        let right = get("fyber", format!("uid=7&amount=5&_trans_id_=t1&sid={}", sha1("local-secret75t1")));
-        only_its_own_verifies(world, right, &["75t1local-secret", "local-secret75", "75t1"].map(sha1)).await;
+        let id = uuid(1);
+        let wrong = [format!("75{id}local-secret"), "local-secret75".into(), format!("75{id}")];
+        only_its_own_verifies(world, fyber(&id), &wrong.map(sha1)).await;
     })
     .await;
 }
@@ -490,21 +597,28 @@ fn key_pair(random: &SystemRandom) -> (EcdsaKeyPair, String) {
     (pair, spki)
 }
 
+/// What AdMob signs: the query as it is decoded.
+fn admob(random: &SystemRandom, (pair, key): (&EcdsaKeyPair, &str), query: &str, signed: &str) -> Call {
+    let signature = BASE64_URL_SAFE_NO_PAD.encode(pair.sign(random, signed.as_bytes()).unwrap());
+    get("admob", format!("{query}&signature={signature}&key_id={key}"))
+}
+
+/// The ad units of a deployment with AdMob.
+const AD_UNITS: &str = "[networks.admob.yours]\nad_unit = [\"1\", \"3543424263\"]";
+
 #[tokio::test]
 async fn an_ecdsa_signature_covers_the_decoded_query_and_its_keys_rotate() {
     let random = SystemRandom::new();
     let ((one, one_spki), (two, two_spki)) = (key_pair(&random), key_pair(&random));
     let secrets = json!({"admob": {"111": one_spki, "222": two_spki, "333": "bm8ga2V5"}}).to_string();
     let call = |id: &str, message: &str, pair: &EcdsaKeyPair, key: &str| {
-        let query = format!("reward_amount=5&reward_item=Key%20Doubler+&transaction_id={id}&user_id=7");
-        let signature = pair.sign(&random, message.replace("{id}", id).as_bytes()).unwrap();
-        let signature = BASE64_URL_SAFE_NO_PAD.encode(signature);
-        get("admob", format!("{query}&signature={signature}&key_id={key}"))
+        let query = "ad_unit=1&reward_amount=5&reward_item=Key%20%2BDoubler&transaction_id={id}&user_id=7";
+        admob(&random, (pair, key), &query.replace("{id}", id), &message.replace("{id}", id))
     };
-    let decoded = "reward_amount=5&reward_item=Key Doubler+&transaction_id={id}&user_id=7";
-    let raw = "reward_amount=5&reward_item=Key%20Doubler+&transaction_id={id}&user_id=7";
-    let form = "reward_amount=5&reward_item=Key Doubler &transaction_id={id}&user_id=7";
-    check_networks(&["admob"], "", &[("NETWORK_SECRETS", &secrets)], async |world| {
+    let decoded = "ad_unit=1&reward_amount=5&reward_item=Key +Doubler&transaction_id={id}&user_id=7";
+    let raw = "ad_unit=1&reward_amount=5&reward_item=Key%20%2BDoubler&transaction_id={id}&user_id=7";
+    let form = "ad_unit=1&reward_amount=5&reward_item=Key  Doubler&transaction_id={id}&user_id=7";
+    check_networks(&["admob"], AD_UNITS, &[("NETWORK_SECRETS", &secrets)], async |world| {
         for (call, expected) in [
             (call("a", decoded, &one, "111"), "credited: 200 OK"),
             (call("a", decoded, &one, "111"), "duplicate: 200 OK"),
@@ -525,11 +639,60 @@ async fn an_ecdsa_signature_covers_the_decoded_query_and_its_keys_rotate() {
 }
 
 #[tokio::test]
+async fn a_decoded_query_that_could_be_another_one_is_refused_though_its_network_signed_it() {
+    let random = SystemRandom::new();
+    let (pair, spki) = key_pair(&random);
+    let secrets = json!({"admob": {"1": spki}}).to_string();
+    let rest = "ad_unit=1&reward_amount=5&transaction_id=t1";
+    check_networks(&["admob"], AD_UNITS, &[("NETWORK_SECRETS", &secrets)], async |world| {
+        for (query, signed, expected) in [
+            // One of each pair is what the network sent, and the other what somebody made of it.
+            (format!("{rest}&user_id=8%26user_id2=7"), format!("{rest}&user_id=8&user_id2=7"), "bad_signature"),
+            (format!("{rest}&custom_data=x%26user_id=7"), format!("{rest}&custom_data=x&user_id=7"), "bad_signature"),
+            (format!("{rest}&user_id=7+8"), format!("{rest}&user_id=7+8"), "bad_signature"),
+            (format!("{rest}&user_id%3D7=8"), format!("{rest}&user_id=7=8"), "bad_signature"),
+            (format!("{rest}&user_id%3d7"), format!("{rest}&user_id=7"), "bad_signature"),
+            (format!("{rest}&user_id=7%3D%2B8"), format!("{rest}&user_id=7=+8"), "credited"),
+        ] {
+            let handled = admob(&random, (&pair, "1"), &query, &signed).sent(world).await;
+            assert_eq!((handled.outcome, handled.why.is_some()), (expected, expected != "credited"), "{query}");
+            assert!(handled.why.is_none_or(|why| why.contains("it could be another one")), "{query}");
+        }
+        assert_eq!(world.balances().await, [("7=+8".to_owned(), "5".to_owned())].into());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_publishers_ad_unit_is_signed_with_the_same_keys_and_pays_nothing() {
+    let faults = configured(&["admob"], "").unwrap_err().to_string();
+    assert!(faults.contains("list what is yours in `networks.admob.yours.ad_unit`"), "{faults}");
+    let random = SystemRandom::new();
+    let (pair, spki) = key_pair(&random);
+    let secrets = json!({"admob": {"1": spki}}).to_string();
+    check_networks(&["admob"], AD_UNITS, &[("NETWORK_SECRETS", &secrets)], async |world| {
+        for (ad_unit, expected) in [
+            ("ad_unit=2", "bad_parameters: 400 ad_unit: not one of yours"),
+            ("ad_unit=11", "bad_parameters: 400 ad_unit: not one of yours"),
+            ("ad_unit=", "bad_parameters: 400 ad_unit: missing"),
+            ("ad_unit=1&ad_unit=2", "bad_parameters: 400 ad_unit: sent more than once"),
+            ("x=1", "bad_parameters: 400 ad_unit: missing"),
+            ("ad_unit=3543424263", "credited: 200 OK"),
+        ] {
+            let query = format!("{ad_unit}&reward_amount=5&transaction_id=t1&user_id=7");
+            assert_eq!(admob(&random, (&pair, "1"), &query, &query).told(world).await, expected, "{query}");
+        }
+        assert_eq!(world.balance("7").await, "5");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_captured_callback_of_the_console_verifies_by_the_published_key_and_pays_nobody() {
     let key = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE+nzvoGqvDeB9+SzE6igTl7TyK4JBbglwir9oTcQta8NuG26ZpZFxt+F2NDk7asTE6/2\
                Yc8i1ATcGIqtuS5hv0Q==";
     let secrets = json!({"admob": {"3335741209": key}}).to_string();
-    check_networks(&["admob"], "", &[("NETWORK_SECRETS", &secrets)], async |world| {
+    check_networks(&["admob"], AD_UNITS, &[("NETWORK_SECRETS", &secrets)], async |world| {
         let query = "ad_network=5450213213286189855&ad_unit=1234567890&timestamp=1588756506292&\
                      transaction_id=123456789&signature=MEQCIA54vhOTh9NjebJJZM6Pvgcz1UMd6Jn3G6WQ8czPoEPdAiBwXX1aOG4Cz2\
                      19vH_VPXicw5K9w8XqOmWHYmQgKtJmsA&key_id=3335741209";
@@ -594,7 +757,10 @@ async fn a_json_number_is_kept_as_it_was_written_and_what_is_no_plain_number_pay
             ("\"null\"", NOT_PLAIN),
             ("null", "400 data.amount: missing"),
             ("\"\"", "400 data.amount: missing"),
-            ("[5]", "400 data.amount: missing"),
+            ("[5]", "400 data.amount: no text"),
+            ("[]", "400 data.amount: no text"),
+            ("{}", "400 data.amount: no text"),
+            ("\"\\ud800\"", "400 data.amount: no text"),
             ("{\"value\": 5}", "400 data.amount: missing"),
             ("-5", "400 data.amount: a negative credit"),
             ("12345678901234567890", "400 data.amount: more than 15 digits before the point"),
@@ -614,36 +780,41 @@ async fn a_json_number_is_kept_as_it_was_written_and_what_is_no_plain_number_pay
 #[tokio::test]
 async fn a_body_that_is_no_json_repeats_a_key_or_is_nested_without_end_is_refused_and_ends_nothing() {
     let deep = |levels: usize| format!("{}1{}", r#"{"data":"#.repeat(levels), "}".repeat(levels));
-    let ids = |rest: &str| {
-        let fields = r#""PanelistId": "7", "RewardId": "r1", "Reward": 5, "RewardType": "survey_completed""#;
-        format!(r#"{{{fields}{rest}, "Sig": "{}"}}"#, md5(format!("7r1{SECRET}")))
-    };
+    let survey = |rest: &str| inbrain(&uuid(1), format!(r#", "Reward": 5, "RewardType": "survey_completed"{rest}"#));
+    const UNREADABLE: &str = "400 not a JSON object, or too large";
     check_everything(async |world| {
         for body in ["", "x", "{", "[]", "7", "null", "{} {}", "{\"data\": }", "player_id=7", "\u{feff}{}"] {
-            assert_eq!(adgem_v3(body).heard(world).await, "400 the body is no JSON object", "{body}");
+            assert_eq!(adgem_v3(body).heard(world).await, UNREADABLE, "{body}");
             let forged = post("adgem-v3", body).header("signature", "00");
             assert_eq!(forged.heard(world).await, "403 bad signature", "{body}");
             assert_eq!(post("inbrain", body).heard(world).await, "403 bad signature", "{body}");
         }
         let endless = deep(100_000);
         assert_eq!(post("inbrain", endless.as_str()).heard(world).await, "403 bad signature");
-        assert_eq!(adgem_v3(endless).sent(world).await.answer.status, 400);
+        assert_eq!(adgem_v3(endless).heard(world).await, UNREADABLE);
+        let long_name = |length: usize| reward("5", &format!(r#", "{}": 1"#, "a".repeat(length)));
+        assert_eq!(adgem_v3(long_name(257 - "data".len())).heard(world).await, UNREADABLE);
+        let padded = |length: usize| reward("5", &" ".repeat(length - reward("5", "").len()));
+        assert_eq!(adgem_v3(padded(128 * 1024 + 1)).heard(world).await, UNREADABLE);
         for (rest, expected) in [
             (r#", "PanelistId": "8""#, "403 bad signature"),
-            (r#", "RewardId": "r2""#, "403 bad signature"),
+            (r#", "RewardId": "11111111-2222-4333-8444-000000000002""#, "403 bad signature"),
             (r#", "Sig": """#, "403 bad signature"),
             (r#", "Reward": 500"#, "400 Reward: sent more than once"),
             (r#", "RewardType": "offer_completed""#, "400 RewardType: sent more than once"),
             (r#", "IsTest": false, "IsTest": true"#, "400 IsTest: sent more than once"),
         ] {
-            assert_eq!(post("inbrain", ids(rest)).heard(world).await, expected, "{rest}");
+            assert_eq!(survey(rest).heard(world).await, expected, "{rest}");
         }
         let shadow = reward("5", "").replacen("{", r#"{"data.amount": 500, "#, 1);
         assert_eq!(adgem_v3(shadow).heard(world).await, "400 data.amount: sent more than once");
         assert!(world.entries().await.is_empty());
         let extra = format!(r#", "more": {}, "list": [[[[{{"amount": 9}}]]]]"#, deep(60));
         assert_eq!(adgem_v3(reward("5", &extra)).told(world).await, "credited: 200 OK");
-        assert_eq!(post("inbrain", ids(r#", "offer": {"Reward": 9}"#)).told(world).await, "credited: 200 OK");
+        for known in [padded(128 * 1024), long_name(256 - "data".len())] {
+            assert_eq!(adgem_v3(known).told(world).await, "duplicate: 200 OK");
+        }
+        assert_eq!(survey(r#", "offer": {"Reward": 9}"#).told(world).await, "credited: 200 OK");
         assert_eq!(world.balance("7").await, "10");
     })
     .await;
@@ -679,7 +850,7 @@ async fn bytes_that_are_no_utf8_cost_a_user_no_coins_unless_money_depends_on_the
             (json(b"7", b"\xff\xfe"), "credited: 200 OK"),
             (json(b"7", b"\\ud800"), "duplicate: 200 OK"),
             (json(b"\xff", b"x"), "bad_parameters: 400 data.player_id: not UTF-8"),
-            (json(b"\\ud800", b"x"), "bad_parameters: 400 data.player_id: not UTF-8"),
+            (json(b"\\ud800", b"x"), "bad_parameters: 400 data.player_id: no text"),
         ] {
             assert_eq!(call.told(world).await, expected, "{call:?}");
         }

@@ -194,13 +194,92 @@ async fn a_reversal_names_its_credit_by_a_prefix_by_another_prefix_or_by_another
             assert_eq!(statuses.collect::<Vec<_>>(), ["credit", "reversal"], "{id}");
             assert_eq!(world.balance("7").await, "0", "{id}");
         }
-        for pointer in
-            ["rewarded_txn_id={rewarded_txn_id}", "rewarded_txn_id=%zz", "rewarded_txn_id=a&rewarded_txn_id=b"]
-        {
+        for pointer in ["rewarded_txn_id=%zz", "rewarded_txn_id=a&rewarded_txn_id=b"] {
             let handled = notik(&format!("txn_id=n3&amount=-5&{pointer}")).sent(world).await;
             assert_eq!((handled.outcome, handled.answer.status), ("bad_parameters", 400), "{pointer}");
         }
+        // A macro that was not replaced points nowhere: then the prefix counts, then the same id.
+        for (credit, reversal) in [
+            (notik("txn_id=n4&amount=5"), notik("txn_id=n4&amount=-5&rewarded_txn_id={rewarded_txn_id}")),
+            (
+                offer("trans_id=o5&amount=5&type=COMPLETE&ref=[%REF%]"),
+                offer("trans_id=or5&amount=-5&type=RECONCILIATION&ref=[%REF%]"),
+            ),
+            (
+                offer("trans_id=s6&amount=5&type=COMPLETE&ref=[%REF%]"),
+                offer("trans_id=s6&amount=-5&type=RECONCILIATION&ref=[%REF%]"),
+            ),
+        ] {
+            assert_eq!(credit.sent(world).await.outcome, "credited", "{}", credit.query);
+            assert_eq!(reversal.sent(world).await.outcome, "reversed", "{}", reversal.query);
+            assert_eq!(world.balance("7").await, "0", "{}", reversal.query);
+        }
         assert!(world.case_ids().await.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_reversal_is_lost_for_its_amount_which_is_kept_as_it_was_sent() {
+    let standard = |id: &str, rest: &str| {
+        let query = format!("user_id=7&trans_id={id}&{rest}");
+        get("standard", format!("{query}&signature={}", hmac_sha256(&query)))
+    };
+    let survey = |id: &str, rest: &str| cpx(id, format!("user_id=7&{}", rest.replace("currency_amount", "amount")));
+    check_everything(async |world| {
+        for (number, (sent, kept)) in [
+            ("", ""),
+            ("&currency_amount", ""),
+            ("&currency_amount=", ""),
+            ("&currency_amount={x}", ""),
+            ("&currency_amount=5&currency_amount=5", ""),
+            ("&currency_amount=pre-{x}", "pre-{x}"),
+            ("&currency_amount=1,000", "1,000"),
+            ("&currency_amount=1e3", "1e3"),
+            ("&currency_amount=%zz", "%zz"),
+            ("&currency_amount=%FF", "\u{fffd}"),
+            ("&currency_amount=-5.0000", "-5.0000"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let id = format!("t{number}");
+            for (network, credit, reversal) in [
+                ("standard", standard(&id, "status=1&currency_amount=5"), standard(&id, &format!("status=2{sent}"))),
+                ("cpx", survey(&id, "status=1&type=complete&amount=5"), survey(&id, &format!("status=2{sent}"))),
+            ] {
+                assert_eq!(credit.sent(world).await.outcome, "credited", "{}", credit.query);
+                let handled = reversal.sent(world).await;
+                assert_eq!((handled.outcome, handled.answer.status), ("reversed", 200), "{}", reversal.query);
+                let rows = world.entries().await;
+                let named = |row: &&crate::world::Row| row["trans_id"] == format!("{network}/{id}");
+                let row = rows.iter().filter(named).find(|row| row["status"] == "reversal").unwrap();
+                let received = row.get("amount_received").map_or("", String::as_str);
+                assert_eq!((row["amount"].as_str(), received), ("-5", kept), "{}", reversal.query);
+            }
+        }
+        assert_eq!(world.balance("7").await, "0");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_id_that_begins_like_a_reversals_is_none_by_itself() {
+    let offer = |rest: &str| url_sha1("bitlabs", format!("user_id=7&{rest}"));
+    check_everything(async |world| {
+        for (call, expected) in [
+            (offer("trans_id=orchid&amount=5&type=COMPLETE"), "credited: 200 OK"),
+            (offer("trans_id=orchid&amount=5&type=COMPLETE"), "duplicate: 200 OK"),
+            (
+                offer("trans_id=orbit&amount=5"),
+                "bad_parameters: 400 trans_id, type, amount: not a status of this network",
+            ),
+            (offer("trans_id=or1&amount=5&type=RECONCILIATION&ref=orchid"), "reversed: 200 OK"),
+            (offer("trans_id=or2&amount=-5&type=COMPLETE"), "reversed_unseen: 200 OK"),
+        ] {
+            assert_eq!(call.told(world).await, expected, "{}", call.query);
+        }
+        assert_eq!(world.balance("7").await, "0");
     })
     .await;
 }
@@ -331,12 +410,6 @@ async fn status_1_with_a_type_that_does_not_pay_moves_nothing() {
     .await;
 }
 
-/// What inBrain sends for user 7.
-fn inbrain(id: &str, rest: &str) -> Call {
-    let signature = md5(format!("7{id}{SECRET}"));
-    post("inbrain", format!(r#"{{"PanelistId": "7", "RewardId": "{id}", {rest}, "Sig": "{signature}"}}"#))
-}
-
 /// What TheoremReach sends for user 7.
 fn theoremreach(rest: &str) -> Call {
     let query = format!("user_id=7&{rest}");
@@ -347,18 +420,16 @@ fn theoremreach(rest: &str) -> Call {
 
 #[tokio::test]
 async fn a_screen_out_pays_where_the_network_pays_for_it_and_nowhere_else() {
-    let survey = |kind: &str, reward: &str| format!(r#""RewardType": "{kind}", "Reward": {reward}"#);
-    let pollfish = |status: &str| {
-        let query = format!("request_uuid=7&tx_id=t1&reward_value=5&cpa=30&status={status}&term_reason=screenout");
-        pollfish(query, &format!("30:7:5:{status}:screenout:t1"))
+    let survey = |number: u32, reward: &str| {
+        inbrain(&uuid(number), format!(r#", "RewardType": "survey_disqualified", "Reward": {reward}"#))
     };
     check_everything(async |world| {
         for (call, expected, balance) in [
             (url_sha1("bitlabs", "user_id=7&trans_id=t1&amount=0.5&type=SCREENOUT"), "credited: 200 OK", "0.5"),
-            (inbrain("t1", &survey("survey_disqualified", "0")), "ignored: 200 OK", "0.5"),
-            (inbrain("t2", &survey("survey_disqualified", "0.5")), "credited: 200 OK", "1"),
+            (survey(1, "0"), "ignored: 200 OK", "0.5"),
+            (survey(2, "0.5"), "credited: 200 OK", "1"),
             (theoremreach("tx_id=t1&reward=5&screenout=1"), "ignored: 200 OK", "1"),
-            (pollfish("noteligible"), "ignored: 200 OK", "1"),
+            (pollfish_survey(["30", "noteligible", "screenout"], ""), "ignored: 200 OK", "1"),
         ] {
             assert_eq!(call.told(world).await, expected, "{call:?}");
             assert_eq!(world.balance("7").await, balance, "{call:?}");
@@ -381,12 +452,12 @@ async fn an_event_that_pays_nothing_is_acknowledged_and_moves_nothing() {
             adgem("amount=&nonpayable_install_goal=true&player_id=7&transaction_id=t1"),
             adgem_v3(v3),
             adgem_v3(v3.replace("\"amount\": 0", "\"amount\": null")),
-            inbrain("t1", r#""RewardType": "offer_clicked", "Reward": 0"#),
+            inbrain(&uuid(1), r#", "RewardType": "offer_clicked", "Reward": 0"#),
             ayet_sorted("amount=5&callback_type=installation&is_chargeback=0&trans_id=t1&user_id=7"),
             ayet_sorted("amount=0&callback_type=conversion&is_chargeback=0&trans_id=t1&user_id=7"),
             url_sha1("bitlabs", "user_id=7&trans_id=t1&amount=5&type=START_BONUS"),
-            pollfish("request_uuid=7&tx_id=t1&reward_value=5&cpa=0&status=eligible", "0:7:5:eligible:t1"),
-            get("tapjoy", format!("id=t1&snuid=undefined&currency=5&verifier={}", md5("t1:undefined:5:local-secret"))),
+            pollfish_survey(["0", "eligible", ""], ""),
+            tapjoy(["t1", "undefined", "5"]),
         ] {
             assert_eq!(call.told(world).await, "ignored: 200 OK", "{call:?}");
         }
@@ -452,9 +523,7 @@ async fn milestones_that_share_an_offer_each_pay_once_also_where_no_id_is_sent()
 
 #[tokio::test]
 async fn leading_zeros_and_case_make_another_user_and_another_conversion() {
-    let call = |id: &str, user: &str| {
-        get("tapjoy", format!("id={id}&snuid={user}&currency=5&verifier={}", md5(format!("{id}:{user}:5:{SECRET}"))))
-    };
+    let call = |id: &str, user: &str| tapjoy([id, user, "5"]);
     check_everything(async |world| {
         for (id, user) in
             [("t1", "001234"), ("t2", "1234"), ("t3", "01234"), ("t4", "ab"), ("t5", "AB"), ("T1", "1234.0")]
@@ -473,13 +542,7 @@ async fn leading_zeros_and_case_make_another_user_and_another_conversion() {
 
 #[tokio::test]
 async fn a_duplicate_hears_exactly_what_success_hears_at_that_network() {
-    let ironsource = |event: &str, user: &str| {
-        let signature = md5(format!("202611301200{event}{user}5{SECRET}"));
-        get(
-            "ironsource",
-            format!("timestamp=202611301200&eventId={event}&userId={user}&rewards=5&signature={signature}"),
-        )
-    };
+    let ironsource = |event: &str, user: &str| ironsource(["202611301200", event, user, "5"], SECRET);
     check_everything(async |world| {
         for (call, first, again) in [
             (wall("wannads", ["7", "t1", "5"], "status=credited"), "200 OK", "200 DUP"),
@@ -628,11 +691,50 @@ async fn a_credit_above_a_deployments_cap_waits_for_a_person_and_its_reversal_ta
 }
 
 #[tokio::test]
+async fn a_cap_for_every_network_counts_where_a_network_has_none_of_its_own() {
+    let file = "[defaults]\ncap = \"10\"\n[networks.monlix]\ncap = \"20\"\n[networks.cpx]";
+    check_networks(&["cpx", "monlix", "kiwiwall"], file, &[], async |world| {
+        for (call, expected) in [
+            (survey("a", "10"), "credited: 200 1"),
+            (survey("b", "10.01"), "suspended: 200 1"),
+            (kiwiwall("7", "10", "trans_id=a&status=1"), "credited: 200 1"),
+            (kiwiwall("7", "11", "trans_id=b&status=1"), "suspended: 200 1"),
+            (monlix("a", "user_id=7&amount=20&status=1"), "credited: 200 OK"),
+            (monlix("b", "user_id=7&amount=21&status=1"), "suspended: 200 OK"),
+        ] {
+            assert_eq!(call.told(world).await, expected, "{}", call.query);
+        }
+        assert_eq!(world.balance("7").await, "40");
+    })
+    .await;
+    assert!(configured(&["cpx"], "[defaults]").is_err(), "no cap defends nothing");
+}
+
+#[tokio::test]
+async fn an_offers_name_that_tells_conversions_apart_is_any_text_but_the_macro_that_stands_for_it() {
+    let taskwall = |name: &str| {
+        let fixed = "userid=7&user_amount=5&payout=0.5&offer_id=9";
+        get("taskwall", format!("{fixed}&offer_name={name}&password={SECRET}"))
+    };
+    check_everything(async |world| {
+        for name in ["[Reach]+{level}", "{x}", "[[x]]", "[%x%]", "$x$", "50%+off", "%zz", "%FF", "%FE", "{offer_name}+"]
+        {
+            assert_eq!(taskwall(name).told(world).await, "credited: 200 OK", "{name}");
+            assert_eq!(taskwall(name).told(world).await, "duplicate: 200 OK", "{name}");
+        }
+        for name in ["{offer_name}", "%7Boffer_name%7D"] {
+            let expected = "400 offer_name: a macro that the network did not replace";
+            assert_eq!(taskwall(name).heard(world).await, expected, "{name}");
+        }
+        assert_eq!(world.balance("7").await, "50");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn statuses_after_which_a_network_does_not_send_again_are_marked() {
     check_everything(async |world| {
-        let tapjoy = |user: &str| {
-            get("tapjoy", format!("id=t1&snuid={user}&currency=5&verifier={}", md5("t1:7:5:local-secret")))
-        };
+        let tapjoy = |user: &str| tapjoy(["t1", "7", "5"]).with("snuid=7", &format!("snuid={user}"));
         let cpalead = |rest: &str| get("cpalead", format!("subid=7&lead_id=t1&{rest}"));
         let paid = "virtual_currency=5&password=local-secret";
         for (call, expected, ends) in [
@@ -666,7 +768,6 @@ fn a_signature_that_leaves_the_amount_or_the_id_open_is_enabled_only_with_someth
         "excentiv",
         "fyber",
         "inbrain",
-        "ironsource",
         "lootably",
         "monlix",
         "offerdaddy",
@@ -686,9 +787,19 @@ fn a_signature_that_leaves_the_amount_or_the_id_open_is_enabled_only_with_someth
             configured(&[network], &format!("[networks.{network}]\n{defence}")).unwrap();
         }
     }
-    let covered = ["adgem", "adgem-v3", "admob", "ayet", "bitlabs", "notik", "pollfish", "tapjoy"];
-    let by_address =
-        ["adgate", "cpalead", "gemiad", "kiwiwall", "mmwall", "personaly", "pubscale", "timewall", "torox"];
+    let covered = ["adgem", "adgem-v3", "ayet", "bitlabs", "notik", "pollfish", "tapjoy"];
+    let by_address = [
+        "adgate",
+        "cpalead",
+        "gemiad",
+        "ironsource",
+        "kiwiwall",
+        "mmwall",
+        "personaly",
+        "pubscale",
+        "timewall",
+        "torox",
+    ];
     configured(&covered, "").unwrap();
     configured(&by_address, "").unwrap();
 }
