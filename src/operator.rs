@@ -18,7 +18,7 @@ use crate::offerwall::{self, Rejection, Report};
 use crate::preset::{Class, Gap, Identity, Open, Preset, PresetError, SourceMode};
 use crate::sample::{self, Example, NoExample, Sample};
 use crate::secrets::Secrets;
-use crate::signature::{ALGORITHMS, Algorithm, Key, Place};
+use crate::signature::{ALGORITHMS, Algorithm, BadSignature, ENCODINGS, Key, Message, Place, Recipe};
 
 /// Where examples go to unless somebody says otherwise: `cargo local`.
 const LOCAL_URL: &str = "http://127.0.0.1:9000";
@@ -204,6 +204,11 @@ impl Operator {
             line("", &format!("No secret of `{}` is configured.", preset.network));
         }
         line("verifies", &explanation.verdict.as_ref().map_or_else(|why| format!("no: {why}"), |()| "yes".to_owned()));
+        if matches!(explanation.verdict, Err(BadSignature::Other | BadSignature::NotEncoded(_)))
+            && let Some(fit) = what_fits(&preset, keys, &request)
+        {
+            line("fits", &fit);
+        }
         if preset.source.mode != SourceMode::Off {
             line("source", &format!("{source} ({})", preset.source.mode.as_str()));
         }
@@ -382,6 +387,53 @@ fn refusal(preset: &Preset, request: &Request, rejection: &Rejection) -> String 
     let Answer { status, body, .. } = offerwall::refuse(Some(preset), request, rejection);
     let last = preset.answers.final_statuses.contains(&status);
     format!("{status} {body}{}", if last { " (the network does not send again after this)" } else { "" })
+}
+
+/// Another recipe that the signature fits, where a person most likely mistook one for another: the algorithm, the encoding,
+/// the bytes that are signed, or the scheme of the URL.
+fn what_fits(preset: &Preset, keys: &[Key], request: &Request) -> Option<String> {
+    let wholes = ["{$query}", "{$query|decoded}", "{$query|cut}", "{$url}", "{$url|decoded}", "{$url|cut}", "{$body}"];
+    let hashed = wholes.iter().flat_map(|whole| [format!("{whole}{{$secret}}"), format!("{{$secret}}{whole}")]);
+    let texts: Vec<String> = wholes.iter().map(|whole| (*whole).to_owned()).chain(hashed).collect();
+    let own = ("the same bytes".to_owned(), preset.signature.message.clone());
+    let parsed = texts.into_iter().filter_map(|text| Some((text.clone(), Message::parse(&[text], "").ok()?)));
+    let messages: Vec<(String, Message)> = std::iter::once(own).chain(parsed).collect();
+    let swapped = match request.origin.split_once("://") {
+        Some(("http", host)) => format!("https://{host}"),
+        Some(("https", host)) => format!("http://{host}"),
+        _ => String::new(),
+    };
+    let algorithms =
+        ALGORITHMS.iter().filter(|(_, algorithm)| matches!(algorithm, Algorithm::Hash(_) | Algorithm::Hmac(_)));
+    for (name, algorithm) in algorithms {
+        for (text, message) in &messages {
+            // Without a secret in it, a hash proves nothing.
+            if matches!(algorithm, Algorithm::Hash(_)) && message.secrets().is_empty() {
+                continue;
+            }
+            for (written, encoding) in ENCODINGS {
+                let recipe = Recipe {
+                    algorithm: *algorithm,
+                    message: message.clone(),
+                    encoding: *encoding,
+                    ..preset.signature.clone()
+                };
+                for origin in [&request.origin, &swapped] {
+                    let mut request = request.clone();
+                    request.origin.clone_from(origin);
+                    if offerwall::on_wire(preset, &request, |wire, _| recipe.verify(keys, wire)).is_ok() {
+                        return Some(format!("{name} of {text}, in {written}, for {}", url_of(&request)));
+                    }
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A request's URL without its query.
+fn url_of(request: &Request) -> String {
+    format!("{}{}", request.origin, request.path)
 }
 
 /// Our names for what a network's parameters hold.
