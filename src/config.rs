@@ -44,7 +44,11 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "a TOML file with networks of your own, and with keys of shipped ones that are to be others",
     ),
-    variable("NETWORK_SECRETS", "", "JSON: network to secret, or to a list of secrets that are all in force"),
+    variable(
+        "NETWORK_SECRETS",
+        "",
+        "JSON: network to secret, to an object of secrets or public keys by name, or to a list of what is all in force",
+    ),
     variable("NETWORK_SECRETS_ARN", "", "a secret in Secrets Manager that holds that JSON, instead"),
     variable(
         "PUBLIC_URL",
@@ -258,7 +262,10 @@ fn catalogue(env: &Env<'_>) -> Catalogue {
 fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
     const NAME: &str = "NETWORKS";
     let Some(names) = env.get(NAME) else {
-        let defaults = catalogue.defaults();
+        let defaults = catalogue.enabled_by_default().unwrap_or_else(|error| {
+            env.fault("NETWORKS_FILE", error);
+            Vec::new()
+        });
         for preset in &defaults {
             if let Some(problem) = unusable(preset) {
                 env.fault(NAME, format_args!("`{}`, enabled by default: {problem}", preset.network));
@@ -525,7 +532,7 @@ mod tests {
 
     #[test]
     fn each_shipped_network_is_enabled_by_its_name_unless_it_leaves_money_open() {
-        for preset in Catalogue::default().presets() {
+        for preset in Catalogue::default().presets().unwrap() {
             let name = preset.network.as_str();
             let enabled = read(&[("NETWORKS", name)]).map(|config| config.networks.len());
             let enabled_with =

@@ -56,11 +56,12 @@ pub struct Field<'a> {
     pub name: Cow<'a, str>,
     /// The name as it was on the wire.
     pub written: Value<'a>,
+    /// What it holds.
     pub value: Value<'a>,
 }
 
-/// One field's value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One field's value. `Debug` shows only its kind: it may be a secret.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// Percent-encoded, as it was on the wire.
     Encoded(&'a str),
@@ -68,6 +69,16 @@ pub enum Value<'a> {
     Plain(Cow<'a, str>),
     /// What stands in a JSON body and is no value: an array, an empty object, half of a surrogate pair.
     Broken,
+}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Value::Encoded(_) => "Encoded",
+            Value::Plain(_) => "Plain",
+            Value::Broken => "Broken",
+        })
+    }
 }
 
 /// Why a field has no value to rely on.
@@ -364,6 +375,11 @@ impl Pick {
     /// Whether the value is taken as it is, so that no other value looks the same.
     pub fn is_whole(&self) -> bool {
         self.change.is_none()
+    }
+
+    /// Whether it is taken as it was on the wire.
+    pub fn is_raw(&self) -> bool {
+        self.raw
     }
 
     /// Whether what is taken is as long as the value.

@@ -76,9 +76,12 @@ impl App {
             }
         };
         let secrets = keyring.secrets();
-        let secretless = |preset: &&Preset| preset.needs_secret() && secrets.of(&preset.network).is_empty();
+        let secretless = |preset: &&Preset| {
+            let mut keys = secrets.of(&preset.network).iter();
+            preset.needs_secret() && !keys.any(|key| preset.signature.can_use(key))
+        };
         for preset in config.networks.iter().filter(secretless) {
-            warn!(network = %preset.network, "no secret is configured: every postback of this network is refused");
+            warn!(network = %preset.network, "no secret is configured, or not what this network signs with: every postback of it is refused");
         }
         let enabled = |name: &str| config.networks.iter().any(|preset| preset.network.as_str() == name);
         // A name that no network has may be a secret in the wrong place.
@@ -155,6 +158,14 @@ impl App {
             },
             read => read,
         };
+        let verified = matches!(report, Ok(_) | Err(Rejection::BadSource));
+        if verified && preset.source.mode != SourceMode::Off && !preset.source.lists(&request.source_ip) {
+            warn!(
+                network = preset.network.as_str(),
+                source_ip = request.source_ip,
+                "a verified postback from an address that is not on the network's list"
+            );
+        }
         let report = match report {
             Ok(report) => report,
             Err(rejection) => {
@@ -162,13 +173,6 @@ impl App {
                 return Handled { why: rejection.why(), ..handled(answer, rejection.as_str()) };
             }
         };
-        if preset.source.mode == SourceMode::Warn && !preset.source.lists(&request.source_ip) {
-            warn!(
-                network = preset.network.as_str(),
-                source_ip = request.source_ip,
-                "a verified postback from an address that is not on the network's list"
-            );
-        }
         let claim = match report {
             Report::Claim(claim) => claim,
             Report::Note(note) => {

@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::config::{self, Config, Faults, SecretsFrom};
+use crate::config::{self, Config, Fault, Faults, SecretsFrom};
 use crate::handler::App;
 use crate::ledger::Entry;
 use crate::log;
 use crate::money::Amount;
+use crate::preset::PresetError;
 use crate::sample;
 use crate::secrets::{Secrets, VaultError};
 use crate::store::StoreError;
@@ -62,8 +63,15 @@ pub fn config(
         name => set(name),
     })?;
     if set("NETWORKS").is_none() {
+        let fault = |error: PresetError| Faults(vec![Fault { variable: "NETWORKS_FILE", problem: error.to_string() }]);
+        let mut all = config.catalogue.presets().map_err(fault)?;
+        all.retain(|preset| !preset.default);
         // The first is the one that the printed examples are for.
-        config.networks.extend(config.catalogue.presets().into_iter().filter(|preset| !preset.default));
+        config.networks.append(&mut all);
+        for preset in &mut config.networks {
+            // What only a deployment knows is anything here.
+            preset.yours.retain(|(_, values)| !values.is_empty());
+        }
     }
     if set("NETWORK_SECRETS").is_none() {
         let secrets = Secrets::read(&sample::secrets(&config.networks).to_string());

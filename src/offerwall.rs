@@ -388,8 +388,9 @@ impl Form<'_> {
                 _ => Ok(value),
             });
         match picked {
-            Ok(Some(value)) => [b"1", value.len().to_be_bytes().as_slice(), &value].concat(),
-            Ok(None) => b"0".to_vec(),
+            // Absent and empty are one: some signatures do not tell them apart.
+            Ok(Some(value)) if !value.is_empty() => [b"1", value.len().to_be_bytes().as_slice(), &value].concat(),
+            Ok(_) => b"0".to_vec(),
             Err(doubt) => {
                 self.fault(&pick.name, doubt.into());
                 Vec::new()

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::config::{Config, Faults, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::id::Network;
-use crate::offerwall::{self, Rejection, Report};
+use crate::ledger::Status;
+use crate::offerwall::{self, Happened, Rejection, Report};
 use crate::preset::{Class, Gap, Identity, Open, Preset, PresetError, SourceMode};
 use crate::sample::{self, Example, NoExample, Sample};
 use crate::secrets::Secrets;
@@ -39,10 +40,14 @@ pub enum CannotRun {
     NoSecret(Network),
     #[error("`{0}`: {1}")]
     NoExample(Network, NoExample),
+    #[error("`{0}` sends a POST, which a URL alone does not show: leave --url out, or ask for an --event")]
+    NotInUrl(Network),
+    #[error("NETWORKS_FILE: {0}")]
+    Networks(#[from] PresetError),
     #[error("`{0}` is no URL with a path and a query, such as https://host/network?user=42&…")]
     NotAUrl(String),
-    #[error("`{0}` is no header of the form `name: value`")]
-    NotAHeader(String),
+    #[error("a header is not of the form `name: value`")]
+    NotAHeader,
     #[error("cannot read {}: {problem}", file.display())]
     File { file: PathBuf, problem: std::io::Error },
     #[error("{}: {problem}", file.display())]
@@ -53,6 +58,7 @@ pub enum CannotRun {
 #[derive(Debug)]
 pub struct Operator {
     config: Config,
+    presets: Vec<Preset>,
     secrets: Result<Secrets, String>,
     /// Whether the secrets are those of local mode.
     pub local: bool,
@@ -69,6 +75,7 @@ pub enum Show {
 /// A request that somebody wants explained.
 #[derive(Debug)]
 pub struct Question {
+    /// The request as it arrived.
     pub request: Request,
 }
 
@@ -95,21 +102,20 @@ impl Operator {
             name if name.starts_with("AWS_") => None,
             name => set(name),
         })?;
+        let presets = config.catalogue.presets()?;
         let local = set("NETWORK_SECRETS").is_none() && set("NETWORK_SECRETS_ARN").is_none();
         let secrets = match &config.secrets {
-            _ if local => {
-                Ok(Secrets::read(&sample::secrets(&config.catalogue.presets()).to_string()).unwrap_or_default())
-            }
+            _ if local => Ok(Secrets::read(&sample::secrets(&presets).to_string()).unwrap_or_default()),
             SecretsFrom::Environment(secrets) => Ok(secrets.clone()),
             SecretsFrom::SecretsManager { arn } => Err(arn.clone()),
         };
-        Ok(Operator { config, secrets, local })
+        Ok(Operator { config, presets, secrets, local })
     }
 
     /// Every network with what a person must know of it: enabled or not, its evidence, what its signature leaves open, from
     /// where it sends, and which keys the deployment set.
     pub fn networks(&self) -> Networks<'_> {
-        Networks(self.config.catalogue.presets(), self)
+        Networks(self)
     }
 
     /// The URL to paste into a network's dashboard, and what to switch on there.
@@ -126,7 +132,7 @@ impl Operator {
         let postback = preset.about.postback.as_deref().map(|postback| format!("?{postback}")).unwrap_or_default();
         line("url", &format!("{}/{}{postback}", self.origin("https://<the function URL's host>"), preset.network));
         if preset.about.postback.is_none() {
-            line("", "The network adds its parameters by itself.");
+            line("", "The network adds its parameters by itself, or wants its macros under these names:");
         }
         line("method", preset.carrier.method());
         for (ours, theirs) in names(&preset) {
@@ -161,6 +167,7 @@ impl Operator {
         let example: Example = example.map_err(|why| CannotRun::NoExample(preset.network.clone(), why))?;
         Ok(match show {
             Show::Curl => example.curl(),
+            Show::Url if !example.body.is_empty() => return Err(CannotRun::NotInUrl(preset.network)),
             Show::Url => example.url(),
             Show::Event => format!("{:#}", example.event()),
         })
@@ -173,7 +180,9 @@ impl Operator {
     /// [`CannotRun`] says what is missing.
     pub fn check(&self, network: &str, question: &Question) -> Result<Explained, CannotRun> {
         let preset = self.preset(network)?;
-        let mut request = question.request.clone().behind(&self.config.front);
+        let mut request = self.in_front(&question.request);
+        let path = format!("/{}", preset.network);
+        let leads = request.path.strip_suffix('/').unwrap_or(&request.path) == path;
         let source = match (request.source_ip.is_empty(), preset.source.addresses.first()) {
             (true, Some(net)) => {
                 request.source_ip = net.addr().to_string();
@@ -188,10 +197,13 @@ impl Operator {
 
         let mut text = String::new();
         let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "{label:<12}{}", value.replace('\n', "; "));
+            let _ = writeln!(text, "{label:<12}{}", visible(value));
         };
         line("network", &format!("{} ({}, {})", preset.network, preset.about.name, preset.about.evidence.as_str()));
         line("request", &format!("{} {}", request.method, request.path));
+        if !leads {
+            line("", &format!("The path leads elsewhere: this network's is {path}."));
+        }
         line("signature", &signature(&preset));
         if let Some(message) = &explanation.message {
             line("signed", &String::from_utf8_lossy(message));
@@ -216,17 +228,37 @@ impl Operator {
             Ok(Report::Claim(claim)) => {
                 let (status, trans_id) = (claim.status.as_str(), &claim.trans_id);
                 line("says", &format!("{status} {trans_id}, user {}, {} {}", claim.user, claim.amount, claim.currency));
-                line("answer", "200, as the ledger finds");
+                let said = |happened| answer_line(&offerwall::answer(&preset, &request, happened));
+                let (new, known) = (said(Happened::Credited), said(Happened::Duplicate));
+                line("answer", &format!("{new}; if it is known: {known}"));
+                if claim.status == Status::Credit && preset.cap.is_some_and(|cap| claim.amount > cap) {
+                    line("", "Above the cap: the coins are kept back, with a case.");
+                }
             }
             Ok(Report::Note(note)) => {
-                line("says", &format!("{}: nothing moves", offerwall::Happened::Noted(*note).as_str()));
+                let happened = Happened::Noted(*note);
+                line("says", &format!("{}: nothing moves", happened.as_str()));
+                line("answer", &answer_line(&offerwall::answer(&preset, &request, happened)));
             }
             Err(rejection) => line("answer", &refusal(&preset, &request, rejection)),
         }
         if !self.enabled(&preset.network) {
             line("", &format!("Not enabled: add `{}` to NETWORKS.", preset.network));
         }
-        Ok(Explained { text: self.masked(&text), accepted: read.is_ok() })
+        Ok(Explained { text: self.masked(&text), accepted: leads && read.is_ok() })
+    }
+
+    /// The request as the function sees it, where what stands in front of it says so.
+    fn in_front(&self, request: &Request) -> Request {
+        let mut front = self.config.front.clone();
+        front.source = front.source.filter(|hop| request.header(&hop.header).is_some());
+        let mut request = request.clone().behind(&front);
+        // The path of the public URL belongs to what stands in front.
+        let ours = front.public_url.as_deref().and_then(|url| url.splitn(4, '/').nth(3));
+        if let Some(path) = ours.and_then(|ours| request.path.strip_prefix(&format!("/{ours}"))) {
+            request.path = path.to_owned();
+        }
+        request
     }
 
     fn preset(&self, name: &str) -> Result<Preset, CannotRun> {
@@ -267,12 +299,12 @@ impl Operator {
 }
 
 /// The list of `operator networks`.
-pub struct Networks<'a>(Vec<Preset>, &'a Operator);
+pub struct Networks<'a>(&'a Operator);
 
 impl Networks<'_> {
     /// The same for a program.
     pub fn json(&self) -> Value {
-        let Networks(presets, operator) = self;
+        let Networks(operator) = self;
         let network = |preset: &Preset| {
             json!({
                 "network": preset.network.as_str(),
@@ -296,25 +328,21 @@ impl Networks<'_> {
                 "own_keys": preset.about.own_keys,
             })
         };
-        presets.iter().map(network).collect()
+        operator.presets.iter().map(network).collect()
     }
 }
 
 /// A line for each network, in columns.
 impl fmt::Display for Networks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Networks(presets, operator) = self;
+        let Networks(operator) = self;
         let head = ["network", "enabled", "evidence", "signature", "not signed", "from", "settings"];
         let mut rows = vec![head.map(str::to_owned)];
-        rows.extend(presets.iter().map(|preset| {
+        rows.extend(operator.presets.iter().map(|preset| {
             let enabled = match (operator.enabled(&preset.network), preset.undefended().is_empty()) {
                 (true, _) => "yes",
                 (false, true) => "no",
                 (false, false) => "no, weak",
-            };
-            let settings = match preset.about.own_keys {
-                0 => "as shipped".to_owned(),
-                keys => format!("{keys} of {}", preset.about.file),
             };
             [
                 preset.network.to_string(),
@@ -323,7 +351,7 @@ impl fmt::Display for Networks<'_> {
                 algorithm(preset).to_owned(),
                 gaps(preset),
                 source(preset),
-                settings,
+                settings(preset),
             ]
         }));
         let widths: Vec<_> = (0..head.len()).map(|column| rows.iter().map(|row| row[column].len()).max()).collect();
@@ -352,7 +380,7 @@ impl Question {
         let (host, target) = rest.split_at(rest.find('/').ok_or_else(not_a_url)?);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let header = |text: &String| {
-            let (name, value) = text.split_once(':').ok_or_else(|| CannotRun::NotAHeader(text.clone()))?;
+            let (name, value) = text.split_once(':').ok_or(CannotRun::NotAHeader)?;
             Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         };
         let headers = headers.iter().map(header).collect::<Result<Vec<_>, CannotRun>>()?;
@@ -383,10 +411,25 @@ pub fn class(reversal: bool) -> Class {
     if reversal { Class::Reversal } else { Class::Credit }
 }
 
+/// An answer on one line.
+fn answer_line(answer: &Answer) -> String {
+    format!("{} {}", answer.status, answer.body)
+}
+
+/// A text with its control characters written out, so that none is overlooked and none reaches the terminal.
+fn visible(text: &str) -> String {
+    let write = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
+    text.chars().map(write).collect()
+}
+
 fn refusal(preset: &Preset, request: &Request, rejection: &Rejection) -> String {
     let Answer { status, body, .. } = offerwall::refuse(Some(preset), request, rejection);
     let last = preset.answers.final_statuses.contains(&status);
-    format!("{status} {body}{}", if last { " (the network does not send again after this)" } else { "" })
+    format!(
+        "{status} {}{}",
+        body.replace('\n', "; "),
+        if last { " (the network does not send again after this)" } else { "" }
+    )
 }
 
 /// Another recipe that the signature fits, where a person most likely mistook one for another: the algorithm, the encoding,
@@ -475,6 +518,19 @@ fn signature(preset: &Preset) -> String {
 
 fn gaps_of(preset: &Preset, gap: Gap) -> Vec<&'static str> {
     preset.gaps().into_iter().filter(|(_, known)| *known == gap).map(|(open, _)| open.as_str()).collect()
+}
+
+/// What the deployment says of it.
+fn settings(preset: &Preset) -> String {
+    let keys = match preset.about.own_keys {
+        0 => None,
+        1 => Some("1 key of its own".to_owned()),
+        keys => Some(format!("{keys} keys of its own")),
+    };
+    let cap = preset.cap.map(|cap| format!("cap {cap}"));
+    let weak = preset.accept_weak.then(|| "weak accepted".to_owned());
+    let said: Vec<_> = [keys, cap, weak].into_iter().flatten().collect();
+    if said.is_empty() { "as shipped".to_owned() } else { said.join(", ") }
 }
 
 /// What is not signed, and in parentheses what is, but runs together.

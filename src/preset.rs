@@ -152,6 +152,7 @@ impl Format {
 /// What the network pays the app.
 #[derive(Debug, Clone)]
 pub struct Payout {
+    /// The network's name of it.
     pub parameter: String,
     /// In US cents; else in dollars.
     pub cents: bool,
@@ -243,9 +244,22 @@ pub struct Answers {
     pub final_statuses: Vec<u16>,
 }
 
+impl Answers {
+    /// The fields of the request that go back to the network.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        [&self.applied, &self.duplicate, &self.ignored].into_iter().flat_map(|reply| &reply.body).filter_map(|piece| {
+            match piece {
+                Piece::Placeholder(name) => Some(name.as_str()),
+                Piece::Literal(_) => None,
+            }
+        })
+    }
+}
+
 /// One answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
+    /// The HTTP status.
     pub status: u16,
     /// Placeholders stand for the request's fields.
     pub body: Vec<Piece>,
@@ -362,10 +376,13 @@ impl Preset {
     /// What the signature leaves open, and whether only because fields run together.
     pub fn gaps(&self) -> Vec<(Open, Gap)> {
         let fixed = |name: &str| self.formats.iter().any(|(fixed, _)| fixed == name);
-        let shared = self.signature.algorithm == Algorithm::EcdsaP256 && self.yours.is_empty();
+        let signed = |name: &str| self.signature.covers(self.carrier, name, &fixed);
+        // A key that signs for everybody proves nothing, unless what is signed with it says that it is for us.
+        let shared =
+            self.signature.algorithm == Algorithm::EcdsaP256 && !self.yours.iter().any(|(name, _)| signed(name));
         let gap = |name: &str| match &self.signature {
             _ if shared => Some(Gap::NotSigned),
-            signature if signature.covers(self.carrier, name, &fixed) => None,
+            _ if signed(name) => None,
             signature if signature.covers(self.carrier, name, &|_| true) => Some(Gap::RunsTogether),
             _ => Some(Gap::NotSigned),
         };
@@ -373,6 +390,8 @@ impl Preset {
             Identity::Field(name) => gap(name),
             Identity::Fingerprint(picks) => picks.iter().filter_map(|pick| gap(&pick.name)).max(),
         };
+        // Who can change what a reversal points at can take back any credit.
+        let id = id.max(self.reversal.parameter.as_deref().and_then(gap));
         let gaps = [
             (Open::User, gap(&self.parameters.user_id)),
             (Open::Amount, gap(&self.parameters.amount)),
@@ -441,10 +460,15 @@ impl Condition {
 /// Why there is no such preset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
-    #[error("no network of that name is known; `operator networks` lists them")]
+    #[error("no network of that name is known; `cargo operator networks` lists them")]
     Unknown,
     #[error("{}", list(.0))]
     Faults(Vec<Fault>),
+}
+
+/// The network that a shipped file is about.
+fn stem(file: &'static include_dir::File<'static>) -> Option<&'static str> {
+    file.path().file_name()?.to_str()?.strip_suffix(".toml")
 }
 
 fn list(faults: &[Fault]) -> String {
@@ -481,8 +505,16 @@ impl Catalogue {
                 faults.add(&node.place, &name, "unknown; there are `defaults` and, for a network, `networks.<name>`");
             }
         }
+        if let Some(defaults) = &defaults {
+            for only in ["base", "network", "default", "accept_weak"] {
+                if let Some(node) = defaults.get(only) {
+                    faults.add(&node.place, &format!("defaults.{only}"), "is said of one network, not of all");
+                }
+            }
+        }
         let catalogue = Catalogue { own, defaults };
         let mut all = faults.into_inner();
+        all.extend(catalogue.faults_of_defaults(file));
         for (name, node) in &catalogue.own {
             let path = format!("networks.{name}");
             match Network::new(name).map(|network| catalogue.preset(&network)) {
@@ -492,7 +524,25 @@ impl Catalogue {
                 Err(error) => all.push(Fault { place: node.place.clone(), key: path, problem: error.to_string() }),
             }
         }
-        if all.is_empty() { Ok(catalogue) } else { Err(all) }
+        // What several networks build on is told once.
+        let mut told: Vec<Fault> = Vec::new();
+        for fault in all {
+            if !told.iter().any(|known| known.place == fault.place && known.problem == fault.problem) {
+                told.push(fault);
+            }
+        }
+        if told.is_empty() { Ok(catalogue) } else { Err(told) }
+    }
+
+    /// What is wrong with the defaults, whatever the network: seen on a shipped one, which has no faults of its own.
+    fn faults_of_defaults(&self, file: &str) -> Vec<Fault> {
+        let (Some(defaults), Some(name)) = (&self.defaults, SHIPPED.files().find_map(stem)) else { return Vec::new() };
+        let shipped = Catalogue::default().tree(name, &mut Vec::new());
+        let (Ok(Some((tree, _))), Ok(network)) = (shipped, Network::new(name)) else { return Vec::new() };
+        let mut node = defaults.clone();
+        node.merge(tree);
+        let faults = read::preset(&network, node, "defaults", 0).err().unwrap_or_default();
+        faults.into_iter().filter(|fault| &*fault.place.file == file).collect()
     }
 
     /// The network of that name.
@@ -516,27 +566,35 @@ impl Catalogue {
     }
 
     /// The networks that are enabled where a deployment names none: those that say so.
-    pub fn defaults(&self) -> Vec<Preset> {
+    ///
+    /// # Errors
+    ///
+    /// Every fault in them.
+    pub fn enabled_by_default(&self) -> Result<Vec<Preset>, PresetError> {
         // Only what may say so is parsed: a start must not read every network.
         let may = |name: &String| {
             let shipped = SHIPPED.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);
             shipped.is_some_and(|text| text.contains("default = true")) || self.own(name).is_some()
         };
         let networks = self.names().into_iter().filter(may).filter_map(|name| Network::new(&name).ok());
-        networks.filter_map(|network| self.preset(&network).ok()).filter(|preset| preset.default).collect()
+        let presets = networks.map(|network| self.preset(&network)).collect::<Result<Vec<_>, _>>()?;
+        Ok(presets.into_iter().filter(|preset| preset.default).collect())
     }
 
     /// Every network, in order of names.
-    pub fn presets(&self) -> Vec<Preset> {
+    ///
+    /// # Errors
+    ///
+    /// Every fault in the first that has any.
+    pub fn presets(&self) -> Result<Vec<Preset>, PresetError> {
         let networks = self.names().into_iter().filter_map(|name| Network::new(&name).ok());
-        networks.filter_map(|network| self.preset(&network).ok()).collect()
+        networks.map(|network| self.preset(&network)).collect()
     }
 
     /// Every network's name, in order.
     pub fn names(&self) -> Vec<String> {
-        let shipped = SHIPPED.files().filter_map(|file| file.path().file_name()?.to_str()?.strip_suffix(".toml"));
-        let mut names: Vec<_> =
-            shipped.chain(self.own.iter().map(|(name, _)| name.as_str())).map(str::to_owned).collect();
+        let shipped = SHIPPED.files().filter_map(stem).map(str::to_owned);
+        let mut names: Vec<_> = shipped.chain(self.own.iter().map(|(name, _)| name.clone())).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -574,8 +632,9 @@ impl Catalogue {
         if above.contains(base_name) {
             return Err(fault(format!("builds on itself: {} -> {base_name}", above.join(" -> "))));
         }
+        let own_network = SHIPPED.get_file(format!("{name}.toml")).is_none();
         let Some((mut tree, _)) = self.tree(base_name, above)? else {
-            return Err(fault(format!("no network is called `{base_name}`; `operator networks` lists them")));
+            return Err(fault(format!("no network is called `{base_name}`; `cargo operator networks` lists them")));
         };
         // What is said of one network alone is not said of those that build on it.
         for only in ["default", "accept_weak"] {
@@ -584,6 +643,10 @@ impl Catalogue {
         if let Some(network) = tree.get_mut("network") {
             network.remove("name");
             network.remove("docs");
+            // A deployment's own network rests on what the deployment says.
+            if own_network {
+                network.remove("evidence");
+            }
         }
         tree.merge(node);
         Ok(Some((tree, own_keys)))
@@ -622,7 +685,7 @@ mod tests {
     const SIGNATURE: &str = r#"
         request.carrier = "form"
         signature = { algorithm = "hmac-sha512", message = ["{a}", "{b}"], separator = "|", encoding = "base64",
-            key = "", sorted = "", parameter = "", header = "X-Own" }"#;
+            key = "", fields = "", parameter = "", header = "X-Own" }"#;
 
     #[test]
     fn a_deployment_can_change_any_key_of_any_shipped_network() {
@@ -656,7 +719,7 @@ mod tests {
             ("classes = [{ is = \"credit\" }]", |p| p.rules.len() == 1 && p.rules[0].when.is_empty()),
             ("reversal.original = \"o\"", |p| p.reversal.parameter.as_deref() == Some("o")),
             ("reversal = \"\"", |p| p.reversal.parameter.is_none() && p.reversal.prefix.is_none()),
-            ("answers.applied = \"A {a}\"", |p| body(&p.answers.applied) == "A <a>"),
+            ("answers.applied = \"A {{a}}\"", |p| body(&p.answers.applied) == "A {a}"),
             ("answers = { duplicate = \"\", ignored = \"\" }", |p| {
                 [&p.answers.duplicate, &p.answers.ignored].iter().all(|reply| body(reply) == body(&p.answers.applied))
             }),
@@ -697,12 +760,12 @@ mod tests {
             source = { mode = "warn", addresses = ["192.0.2.1", "192.0.2.2"] }
             [networks.second]
             base = "first"
-            network.name = "Second"
+            network = { name = "Second", evidence = "community" }
             parameters = { offer_id = "", goal_id = "g" }
             source.addresses = ["198.51.100.1"]
             [networks.third]
             base = "second"
-            network = { name = "Third", docs = "https://third" }
+            network = { name = "Third", docs = "https://third", evidence = "experimental" }
             classes = [{ is = "credit" }]
             answers.duplicate = ""
             source = ""
@@ -718,8 +781,8 @@ mod tests {
         assert_eq!((body(&third.answers.applied), body(&third.answers.duplicate)), ("1".into(), "1".into()));
         assert_eq!(third.about.docs.as_deref(), Some("https://third"));
         assert_eq!(
-            Catalogue::with("own.toml", text).unwrap().defaults().len(),
-            Catalogue::default().defaults().len() + 1
+            Catalogue::with("own.toml", text).unwrap().enabled_by_default().unwrap().len(),
+            Catalogue::default().enabled_by_default().unwrap().len() + 1
         );
     }
 
@@ -734,7 +797,7 @@ mod tests {
             ("[networks.a]\nbase = 7", "own.toml, line 2: base: must be the name of a network in quotes".to_owned()),
             (
                 "[networks.a]\nbase = \"zzz\"",
-                "own.toml, line 2: base: no network is called `zzz`; `operator networks` lists them".to_owned(),
+                "own.toml, line 2: base: no network is called `zzz`; `cargo operator networks` lists them".to_owned(),
             ),
             ("networks = 7", "own.toml, line 1: networks: must be a table with one table for each network".to_owned()),
             ("[networks]\na = 7", "own.toml, line 2: networks.a: must be a table, and is a number".to_owned()),
@@ -773,13 +836,18 @@ mod tests {
     #[test]
     fn what_a_signature_leaves_open_is_told() {
         let sorted =
-            |table: &str| format!("algorithm = \"hmac-md5\", message = \"{{$sorted}}\", sorted = {{ {table} }}");
+            |table: &str| format!("algorithm = \"hmac-md5\", message = \"{{$sorted}}\", fields = {{ {table} }}");
         for (signature, expected) in [
             ("algorithm = \"hmac-sha1\", message = \"{$query}\"", ""),
             ("algorithm = \"hmac-sha1\", message = \"{$url|cut|decoded}\"", ""),
             ("algorithm = \"hmac-sha1\", message = \"literal\"", "user amount id status"),
             ("algorithm = \"md5\", message = \"{$secret}\"", "user amount id status"),
-            ("algorithm = \"md5\", message = \"{user}-{amount}{$secret}{id}:{status}\"", ""),
+            ("algorithm = \"hmac-md5\", message = \"{user}-{amount}:{id}:{status}\"", ""),
+            ("algorithm = \"md5\", message = \"{user}-{amount}:{id}:{status}{$secret}\"", ""),
+            // Behind a secret that only begins a plain hash, what ends the message can be made longer.
+            ("algorithm = \"md5\", message = \"{user}-{amount}{$secret}{id}:{status}\"", "status"),
+            ("algorithm = \"md5\", message = \"{$secret}{$query}\"", "user amount id status"),
+            ("algorithm = \"md5\", message = \"{$query}{$secret}\"", ""),
             (
                 "algorithm = \"md5\", message = [\"{user}\", \"{id}\", \"{$secret}\"], separator = \"/\"",
                 "amount status",
@@ -811,7 +879,7 @@ mod tests {
             ("form", "{$query}", "user amount id status"),
         ] {
             let sorted = if part == "{$sorted}" {
-                ", sorted = { form = \"pairs\", joiner = \"&\", encoding = \"php\" }"
+                ", fields = { form = \"pairs\", joiner = \"&\", encoding = \"php\" }"
             } else {
                 ""
             };
@@ -821,7 +889,7 @@ mod tests {
         for (algorithm, more) in
             [("token", ""), ("none", "source = { mode = \"enforce\", addresses = [\"192.0.2.1\"] }")]
         {
-            let name = Catalogue::default().defaults()[0].network.clone();
+            let name = Catalogue::default().enabled_by_default().unwrap()[0].network.clone();
             let place = if algorithm == "none" { ", parameter = \"\"" } else { "" };
             let signature =
                 format!("signature = {{ algorithm = \"{algorithm}\", message = \"\", encoding = \"\"{place} }}");
@@ -868,8 +936,8 @@ mod tests {
             "signature",
             "signature.algorithm",
             "signature.message",
-            "signature.sorted",
-            "signature.sorted.form",
+            "signature.fields",
+            "signature.fields.form",
             "signature.header",
             "signature.key",
             "parameters.trans_id",
@@ -922,7 +990,7 @@ mod tests {
     /// Reads a document, and whatever it gives.
     fn read_all(text: &str) {
         if let Ok(catalogue) = Catalogue::with("own.toml", text) {
-            for preset in catalogue.presets() {
+            for preset in catalogue.presets().into_iter().flatten() {
                 let _ = (preset.gaps(), preset.undefended(), preset.class(&Fields::encoded("a=1&status=x")));
             }
         }

@@ -46,7 +46,9 @@ pub fn secrets(networks: &[Preset]) -> Value {
 /// What the example is to say.
 #[derive(Debug, Clone)]
 pub struct Sample<'a> {
+    /// A credit or a reversal.
     pub class: Class,
+    /// The app's user.
     pub user: &'a str,
     /// Where the network's ids have a form of their own, one of that form is made of it.
     pub trans_id: &'a str,
@@ -57,14 +59,19 @@ pub struct Sample<'a> {
 }
 
 /// A request as the network would send it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Example {
+    /// `GET` or `POST`.
     pub method: &'static str,
     /// Scheme and host.
     pub origin: String,
+    /// The network's path.
     pub path: String,
+    /// The query of a GET; empty for a POST.
     pub query: String,
+    /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,
+    /// The body of a POST; empty for a GET.
     pub body: String,
     /// An address that the network sends from.
     pub source_ip: String,

@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_secretsmanager::error::{ProvideErrorMetadata, SdkError};
 use secrecy::SecretString;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 use tokio::time::Instant;
 
@@ -32,7 +33,9 @@ pub struct Secrets(HashMap<String, Vec<Key>>);
 pub enum SecretsError {
     #[error("not JSON (line {line}, column {column})")]
     NotJson { line: usize, column: usize },
-    #[error("not a JSON object of the form {{\"<network>\": \"<secret>\" or [\"<secret>\", …]}}")]
+    #[error(
+        "not a JSON object of the form {{\"<network>\": \"<secret>\" or {{\"<name>\": \"<secret>\", …}} or a list of these}}"
+    )]
     NotAnObject,
     #[error("the value of `{0}` is neither a secret, nor an object of secrets by name, nor a list of these")]
     NotSecrets(String),
@@ -40,7 +43,7 @@ pub enum SecretsError {
     Empty(String),
     #[error("a secret of `{0}` begins or ends with white space, such as the newline that `echo` adds")]
     Spaced(String),
-    #[error("`{0}` stands there twice; give it a list of secrets")]
+    #[error("`{0}`, or a name in it, stands there twice; give it a list of secrets")]
     Twice(String),
 }
 
@@ -52,32 +55,18 @@ impl Secrets {
     ///
     /// [`SecretsError`] names the network whose value does not read, and never shows the value.
     pub fn read(text: &str) -> Result<Secrets, SecretsError> {
-        let networks: Pairs = serde_json::from_str(text).map_err(|error| match error.classify() {
+        let networks: Members<Said> = serde_json::from_str(text).map_err(|error| match error.classify() {
             Category::Data => SecretsError::NotAnObject,
             _ => SecretsError::NotJson { line: error.line(), column: error.column() },
         })?;
         let mut all = HashMap::new();
-        for (network, value) in networks.0 {
-            let values = match value {
-                Value::Array(values) => values,
-                value => vec![value],
+        for (network, said) in networks.0 {
+            let said = match said {
+                Said::List(said) => said,
+                said => vec![said],
             };
-            let secret = |value| match value {
-                Value::String(text) if text.is_empty() => Err(SecretsError::Empty(network.clone())),
-                Value::String(text) if text.trim() != text => Err(SecretsError::Spaced(network.clone())),
-                Value::String(text) => Ok(SecretString::from(text)),
-                _ => Err(SecretsError::NotSecrets(network.clone())),
-            };
-            let key = |value| match value {
-                Value::Object(secrets) if secrets.is_empty() => Err(SecretsError::Empty(network.clone())),
-                Value::Object(secrets) => {
-                    let named = secrets.into_iter().map(|(name, value)| Ok((name, secret(value)?)));
-                    named.collect::<Result<Vec<_>, _>>().map(Key::of)
-                }
-                value => Ok(Key::of([(Key::SECRET.to_owned(), secret(value)?)])),
-            };
-            let secrets = values.into_iter().map(key).collect::<Result<_, _>>()?;
-            if all.insert(network.clone(), secrets).is_some() {
+            let keys = said.into_iter().map(|said| key(&network, said)).collect::<Result<_, _>>()?;
+            if all.insert(network.clone(), keys).is_some() {
                 return Err(SecretsError::Twice(network));
             }
         }
@@ -94,7 +83,9 @@ impl Secrets {
         let shares = |one: &Network, other: &Network| {
             self.of(one).iter().any(|key| self.of(other).iter().any(|other| key.shares_with(other)))
         };
-        let networks: Vec<_> = networks.iter().map(|preset| &preset.network).collect();
+        // Where the URL is signed, the network's path is: nobody can take it for another's.
+        let networks = networks.iter().filter(|preset| !preset.signature.message.takes_url());
+        let networks: Vec<_> = networks.map(|preset| &preset.network).collect();
         let pairs = networks.iter().enumerate().flat_map(|(at, one)| networks[..at].iter().map(|other| (*other, *one)));
         pairs.filter(|(one, other)| shares(one, other)).collect()
     }
@@ -105,29 +96,63 @@ impl Secrets {
     }
 }
 
+/// What is said of one network.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Secret(String),
+    Named(Members<Said>),
+    List(Vec<Said>),
+    Other(IgnoredAny),
+}
+
+/// What a network signs with, from one secret or from several by name.
+fn key(network: &str, said: Said) -> Result<Key, SecretsError> {
+    let secret = |said| match said {
+        Said::Secret(text) if text.is_empty() => Err(SecretsError::Empty(network.to_owned())),
+        Said::Secret(text) if text.trim() != text => Err(SecretsError::Spaced(network.to_owned())),
+        Said::Secret(text) => Ok(SecretString::from(text)),
+        Said::Named(_) | Said::List(_) | Said::Other(_) => Err(SecretsError::NotSecrets(network.to_owned())),
+    };
+    match said {
+        Said::Named(secrets) if secrets.0.is_empty() => Err(SecretsError::Empty(network.to_owned())),
+        Said::Named(secrets) => {
+            let mut named: Vec<(String, SecretString)> = Vec::new();
+            for (name, said) in secrets.0 {
+                if named.iter().any(|(known, _)| *known == name) {
+                    return Err(SecretsError::Twice(network.to_owned()));
+                }
+                named.push((name, secret(said)?));
+            }
+            Ok(Key::of(named))
+        }
+        said => Ok(Key::of([(Key::SECRET.to_owned(), secret(said)?)])),
+    }
+}
+
 /// The members of a JSON object in their order, also those that stand there twice: easily done in a rotation, and a map
 /// would silently keep the last.
-struct Pairs(Vec<(String, Value)>);
+struct Members<T>(Vec<(String, T)>);
 
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Pairs;
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<T>, D::Error> {
+        struct Object<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+            type Value = Members<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<T>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
                 }
-                Ok(Pairs(pairs))
+                Ok(Members(members))
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(Object(PhantomData))
     }
 }
 
@@ -272,7 +297,10 @@ mod tests {
         let neither = "the value of `a` is neither a secret, nor an object of secrets by name, nor a list of these";
         for (text, expected) in [
             ("hunter2", "not JSON (line 1, column 1)"),
-            ("[\"hunter2\"]", "not a JSON object of the form {\"<network>\": \"<secret>\" or [\"<secret>\", …]}"),
+            (
+                "[\"hunter2\"]",
+                "not a JSON object of the form {\"<network>\": \"<secret>\" or {\"<name>\": \"<secret>\", …} or a list of these}",
+            ),
             (r#"{"a": {"hunter2": ["hunter2"]}}"#, neither),
             (r#"{"a": ["hunter2", 7]}"#, neither),
             (r#"{"a": {}}"#, "a secret of `a` is empty"),
@@ -282,7 +310,14 @@ mod tests {
             ),
             (r#"{"a": {"b": ""}}"#, "a secret of `a` is empty"),
             (r#"{"a": ["hunter2", ""]}"#, "a secret of `a` is empty"),
-            (r#"{"a": "hunter2", "a": "hunter3"}"#, "`a` stands there twice; give it a list of secrets"),
+            (
+                r#"{"a": "hunter2", "a": "hunter3"}"#,
+                "`a`, or a name in it, stands there twice; give it a list of secrets",
+            ),
+            (
+                r#"{"a": {"b": "hunter2", "b": "hunter3"}}"#,
+                "`a`, or a name in it, stands there twice; give it a list of secrets",
+            ),
             (r#"{"a": "hunter2"} x"#, "not JSON (line 1, column 18)"),
         ] {
             let error = Secrets::read(text).unwrap_err();

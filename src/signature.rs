@@ -36,8 +36,8 @@ pub struct Recipe {
     pub place: Option<Place>,
     /// The field that says which public key signed.
     pub key_id: Option<String>,
-    /// What [`Part::Sorted`] means.
-    pub sorted: Sorted,
+    /// How all fields make a message, where they do.
+    pub joining: Joining,
     /// The field that may hold what stands between signed fields: one may, since the others then end where they do.
     pub free: String,
 }
@@ -124,8 +124,10 @@ enum Part {
     /// Origin, path and query, the same.
     Url(Extent),
     Body,
-    /// All fields but the signature, by name.
-    Sorted,
+    /// All fields but the signature, sorted by name or in the order in which they were sent.
+    All {
+        sorted: bool,
+    },
 }
 
 /// How much of a query or a URL is signed, and in which form.
@@ -139,7 +141,7 @@ struct Extent {
 
 /// How all fields make a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sorted {
+pub struct Joining {
     /// Whether names are signed, or only values.
     pub names: bool,
     /// What stands between fields.
@@ -183,9 +185,13 @@ pub struct Key(BTreeMap<String, SecretString>);
 /// A request as its signature is about it.
 #[derive(Clone, Copy)]
 pub struct Wire<'a> {
+    /// Its method, URL and headers.
     pub request: &'a Request,
+    /// How it carries its fields.
     pub carrier: Carrier,
+    /// Its fields; none where they could not be read.
     pub fields: &'a Fields<'a>,
+    /// Its body as it was on the wire; empty for a GET.
     pub body: &'a [u8],
 }
 
@@ -235,7 +241,7 @@ pub enum MessageError {
     #[error(transparent)]
     Field(#[from] PickError),
     #[error(
-        "no placeholder with a `$` that is known; there are {{$secret}}, {{$secret:name}}, {{$query}}, {{$url}}, {{$body}}, {{$sorted}}, \
+        "no placeholder with a `$` that is known; there are {{$secret}}, {{$secret:name}}, {{$query}}, {{$url}}, {{$body}}, {{$sorted}}, {{$fields}}, \
          and for a query or a URL the words |cut and |decoded"
     )]
     UnknownPart,
@@ -289,13 +295,13 @@ impl From<&str> for Key {
     }
 }
 
-impl Default for Sorted {
-    fn default() -> Sorted {
-        Sorted { names: true, joiner: "&".into(), assign: "=".into(), form: Form::Decoded, without: Vec::new() }
+impl Default for Joining {
+    fn default() -> Joining {
+        Joining { names: true, joiner: "&".into(), assign: "=".into(), form: Form::Decoded, without: Vec::new() }
     }
 }
 
-impl Sorted {
+impl Joining {
     /// Whether a field in such a message can be no other one: its name is signed too, and nothing in a value can look like what
     /// stands between.
     fn covers(&self, name: &str) -> bool {
@@ -361,17 +367,21 @@ impl Message {
     }
 
     /// Whether a field that it names can be no other one, see [`Recipe::covers`].
-    fn covers(&self, name: &str, is_fixed: &dyn Fn(&str) -> bool) -> bool {
+    fn covers(&self, name: &str, is_fixed: &dyn Fn(&str) -> bool, closed: bool) -> bool {
         let fixed = |pick: &&Pick| is_fixed(&pick.name) && pick.keeps_length() && pick.is_required();
         // What can be left out together with its separator leaves its place to its neighbour.
         let moves = self.items.len() > 1
             && self.parts().any(|part| matches!(part, Part::Field(pick, _) if !pick.is_required()));
-        self.runs().iter().any(|run| {
-            run.iter().enumerate().any(|(at, pick)| {
-                let (before, after) = (run[..at].iter().all(fixed), run[at + 1..].iter().all(fixed));
-                let ends = [before, fixed(pick), after].into_iter().filter(|known| *known).count() > 1;
-                pick.name == name && pick.is_whole() && ends && (!moves || is_fixed(name))
-            })
+        let runs = self.runs();
+        runs.iter().enumerate().any(|(number, run)| {
+            // What ends a message that is not closed can be made longer.
+            let closed = closed || number + 1 < runs.len() || is_fixed(name);
+            closed
+                && run.iter().enumerate().any(|(at, pick)| {
+                    let (before, after) = (run[..at].iter().all(fixed), run[at + 1..].iter().all(fixed));
+                    let ends = [before, fixed(pick), after].into_iter().filter(|known| *known).count() > 1;
+                    pick.name == name && pick.is_whole() && ends && (!moves || is_fixed(name))
+                })
         })
     }
 
@@ -380,9 +390,14 @@ impl Message {
         self.items.is_empty()
     }
 
-    /// Whether it takes all fields, sorted.
-    pub fn is_sorted(&self) -> bool {
-        self.parts().any(|part| *part == Part::Sorted)
+    /// Whether it takes all fields.
+    pub fn takes_all(&self) -> bool {
+        self.parts().any(|part| matches!(part, Part::All { .. }))
+    }
+
+    /// Whether it takes the URL.
+    pub fn takes_url(&self) -> bool {
+        self.parts().any(|part| matches!(part, Part::Url(_)))
     }
 
     /// Whether it takes the body.
@@ -457,7 +472,8 @@ impl Part {
             Some("query") => Ok(Part::Query(extent)),
             Some("url") => Ok(Part::Url(extent)),
             Some("body") => Ok(Part::Body),
-            Some("sorted") => Ok(Part::Sorted),
+            Some("sorted") => Ok(Part::All { sorted: true }),
+            Some("fields") => Ok(Part::All { sorted: false }),
             _ => Err(MessageError::UnknownPart),
         }
     }
@@ -515,6 +531,20 @@ impl Recipe {
         Ok(())
     }
 
+    /// Whether a key holds what this recipe needs.
+    pub fn can_use(&self, key: &Key) -> bool {
+        match self.algorithm {
+            Algorithm::None => true,
+            Algorithm::Token => key.get(Key::SECRET).is_some(),
+            Algorithm::EcdsaP256 => key.iter().any(|(name, _)| name != Key::SECRET),
+            Algorithm::Hash(_) => self.message.secrets().into_iter().all(|name| key.get(name).is_some()),
+            Algorithm::Hmac(_) => {
+                let named = self.message.secrets().into_iter().all(|name| key.get(name).is_some());
+                named && key.get(Key::SECRET).is_some()
+            }
+        }
+    }
+
     /// The signature of an unsigned request, as it is written; for examples and tests.
     ///
     /// # Errors
@@ -544,10 +574,10 @@ impl Recipe {
         let whole = |part: &Part| match part {
             Part::Query(_) | Part::Url(_) => carrier == Carrier::Query,
             Part::Body => carrier != Carrier::Query,
-            Part::Sorted => self.sorted.covers(name) || is_fixed(name),
+            Part::All { .. } => self.joining.covers(name),
             Part::Literal(_) | Part::Secret(_) | Part::Field(..) => false,
         };
-        (closed && self.message.parts().any(whole)) || self.message.covers(name, is_fixed)
+        (closed && self.message.parts().any(whole)) || self.message.covers(name, is_fixed, closed)
     }
 
     /// The signature as the request carries it.
@@ -630,7 +660,7 @@ impl Recipe {
                         item.extend_from_slice(&extent.of(&url));
                     }
                     Part::Body => item.extend_from_slice(wire.body),
-                    Part::Sorted => item.extend_from_slice(&self.sorted(wire)),
+                    Part::All { sorted } => item.extend_from_slice(&self.all(wire, *sorted)),
                 }
             }
             items.push(item);
@@ -667,16 +697,18 @@ impl Recipe {
         Ok(query[..end.saturating_sub(1).min(query.len())].into())
     }
 
-    /// All fields but the signature, sorted bytewise by name; fields of one name stay in their order.
-    fn sorted(&self, wire: &Wire<'_>) -> Vec<u8> {
-        let Sorted { names, joiner, assign, form, without } = &self.sorted;
+    /// All fields but the signature, sorted bytewise by name or as they were sent; fields of one name stay in their order.
+    fn all(&self, wire: &Wire<'_>, sorted: bool) -> Vec<u8> {
+        let Joining { names, joiner, assign, form, without } = &self.joining;
         let signature = match &self.place {
             Some(Place::Field(name)) => Some(name.as_str()),
             _ => None,
         };
         let signed = |name: &str| Some(name) != signature && !without.iter().any(|left_out| left_out == name);
         let mut fields: Vec<_> = wire.fields.iter().filter(|field| signed(&field.name)).collect();
-        fields.sort_by_key(|field| field.name.as_ref());
+        if sorted {
+            fields.sort_by_key(|field| field.name.as_ref());
+        }
         let of = |text: &Value<'_>| match form {
             Form::Raw => text.raw().as_bytes().to_vec(),
             form => form.of(&text.bytes()),

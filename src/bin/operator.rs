@@ -15,7 +15,7 @@ use postback::sample::Sample;
 /// Reads the function's variables: NETWORKS, NETWORKS_FILE, NETWORK_SECRETS, PUBLIC_URL and so on. Exits with 0 where all is
 /// well, 1 where a request would be refused, and 2 where a command cannot run.
 #[derive(Parser)]
-#[command(name = "operator", bin_name = "operator")]
+#[command(name = "operator", bin_name = "cargo operator")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -30,7 +30,10 @@ enum Command {
         json: bool,
     },
     /// The postback URL to paste into a network's dashboard, and what to switch on there
-    Url { network: String },
+    Url {
+        /// The network's name
+        network: String,
+    },
     /// A signed example request, as a `curl` line
     Sign(SignArguments),
     /// Why a request does or does not verify
@@ -39,11 +42,12 @@ enum Command {
 
 #[derive(Args)]
 struct SignArguments {
+    /// The network's name
     network: String,
     /// The user, as the app named it to the network
     #[arg(long, default_value = "42")]
     user: String,
-    /// Coins, a plain decimal
+    /// The amount as the network sends it, a plain decimal without a sign
     #[arg(long, default_value = "10.50")]
     amount: String,
     /// The conversion; a new one for each second if left out
@@ -55,7 +59,7 @@ struct SignArguments {
     /// Scheme and host of the function URL; else PUBLIC_URL, else where `cargo local` is
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// Only the URL, for a GET
+    /// Only the URL; for networks that send a GET
     #[arg(long, conflicts_with = "event")]
     url: bool,
     /// A function URL's event, for `sam local invoke -e`
@@ -65,6 +69,7 @@ struct SignArguments {
 
 #[derive(Args)]
 struct CheckArguments {
+    /// The network's name
     network: String,
     /// The whole URL, in single quotes
     #[arg(required_unless_present = "event", conflicts_with = "event")]
@@ -168,9 +173,9 @@ fn fail(line: &str) -> ExitCode {
 /// What is wrong with the arguments: clap's first paragraph, and where to look.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "error: a command is missing; see `operator --help`".to_owned();
+        return "error: a command is missing; see `cargo operator --help`".to_owned();
     }
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
-    format!("{}; see `operator --help`", lines.collect::<Vec<_>>().join(" "))
+    format!("{}; see `cargo operator --help`", lines.collect::<Vec<_>>().join(" "))
 }

@@ -17,7 +17,7 @@ use crate::fields::{self, Carrier, Pick, Piece};
 use crate::id::Network;
 use crate::money::{Amount, Rate, Received, Scale};
 use crate::signature::{
-    ALGORITHMS, Algorithm, ENCODINGS, Encoding, FORMS, Form, Key, Message, Place as Where, Recipe, Sorted,
+    ALGORITHMS, Algorithm, ENCODINGS, Encoding, FORMS, Form, Joining, Key, Message, Place as Where, Recipe,
 };
 
 /// Reads a network's tree, whose keys are below `path` in their document.
@@ -52,9 +52,16 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     let unit = root.section("amount").map_or(Some(Unit::Coins), unit);
     let rules = rules(&mut root);
     let reversal = root.section("reversal").map_or(Some(Original::default()), reversal);
+    let answers_at = root.place().clone();
     let answers = required(&mut root, "answers").and_then(answers);
     let source = root.section("source").map_or(Some(Source::default()), source);
 
+    if let (Some(answers), Some(signature), Some(parameters)) = (&answers, &signature, &parameters) {
+        let known = known_fields(signature, parameters, &rules);
+        for _ in answers.fields().filter(|name| !known.contains(name)) {
+            root.fault(&answers_at, "answers", "a placeholder is no field that this preset reads");
+        }
+    }
     if default && about.as_ref().is_some_and(|about| about.evidence == Evidence::Experimental) {
         root.fault(root.place(), "default", "an experimental network is enabled only where a deployment names it");
     }
@@ -82,6 +89,20 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     })
 }
 
+/// The fields that a preset names.
+fn known_fields<'a>(signature: &'a Recipe, parameters: &'a Parameters, rules: &'a [Rule]) -> Vec<&'a str> {
+    let mut known: Vec<&str> = signature.message.fields().collect();
+    known.extend([parameters.user_id.as_str(), parameters.amount.as_str()]);
+    match &parameters.trans_id {
+        Identity::Field(name) => known.push(name),
+        Identity::Fingerprint(picks) => known.extend(picks.iter().map(|pick| pick.name.as_str())),
+    }
+    let optional = [&parameters.offer_id, &parameters.offer_name, &parameters.goal_id];
+    known.extend(optional.into_iter().flatten().map(String::as_str));
+    known.extend(rules.iter().flat_map(|rule| &rule.when).map(|(name, _)| name.as_str()));
+    known
+}
+
 fn required<'f>(root: &mut Section<'f>, key: &'static str) -> Option<Section<'f>> {
     let Some(node) = root.take(key) else {
         root.missing(key);
@@ -94,11 +115,12 @@ fn about(mut section: Section<'_>, file: String, own_keys: usize) -> Option<Abou
     let name = section.required("name");
     let docs = section.text("docs");
     let words = [Evidence::Official, Evidence::Community, Evidence::Experimental].map(|word| (word.as_str(), word));
-    let evidence = section.required_word("evidence", &words);
+    // What nobody vouches for is to be watched.
+    let evidence = section.word("evidence", &words).unwrap_or(Evidence::Experimental);
     let postback = section.text("postback");
     let dashboard = section.text("dashboard");
     section.end();
-    Some(About { name: name?, docs, evidence: evidence?, postback, dashboard, file, own_keys })
+    Some(About { name: name?, docs, evidence, postback, dashboard, file, own_keys })
 }
 
 fn request(mut section: Section<'_>) -> Option<Carrier> {
@@ -115,7 +137,7 @@ fn signature(mut section: Section<'_>, carrier: Option<Carrier>) -> Option<Recip
     let encoding = section.word("encoding", ENCODINGS);
     let place = place(&mut section);
     let key_id = section.text("key");
-    let sorted = section.section("sorted").and_then(sorted);
+    let joining = section.section("fields").and_then(joining);
     let at = section.place().clone();
     if let (Some(algorithm), Some(message)) = (algorithm, &message) {
         let must = |key: &str, there: bool, needed: bool, what: &str| match (there, needed) {
@@ -128,7 +150,7 @@ fn signature(mut section: Section<'_>, carrier: Option<Carrier>) -> Option<Recip
         must("encoding", encoding.is_some(), signs, "this algorithm");
         must("parameter", place.is_some(), algorithm != Algorithm::None, "this algorithm");
         must("key", key_id.is_some(), algorithm == Algorithm::EcdsaP256, "this algorithm");
-        must("sorted", sorted.is_some(), message.is_sorted(), "the message");
+        must("fields", joining.is_some(), message.takes_all(), "the message");
         if matches!(algorithm, Algorithm::Hash(_)) && !message.is_empty() && !message.secrets().contains(&Key::SECRET) {
             section.fault(&at, "message", "holds no {$secret}: anybody could make this hash");
         }
@@ -153,7 +175,7 @@ fn signature(mut section: Section<'_>, carrier: Option<Carrier>) -> Option<Recip
         encoding: encoding.unwrap_or(Encoding::Hex),
         place,
         key_id,
-        sorted: sorted.unwrap_or_default(),
+        joining: joining.unwrap_or_default(),
         free: String::new(),
     })
 }
@@ -181,7 +203,7 @@ fn place(section: &mut Section<'_>) -> Option<Where> {
     }
 }
 
-fn sorted(mut section: Section<'_>) -> Option<Sorted> {
+fn joining(mut section: Section<'_>) -> Option<Joining> {
     let names = section.required_word("form", &[("pairs", true), ("values", false)]);
     let joiner = section.text("joiner").unwrap_or_default();
     // Without a text between them, so that it can be said: an empty one counts as not there.
@@ -189,7 +211,7 @@ fn sorted(mut section: Section<'_>) -> Option<Sorted> {
     let form = section.word("encoding", FORMS).unwrap_or(Form::Decoded);
     let without = section.texts("without").into_iter().map(|(text, _)| text).collect();
     section.end();
-    Some(Sorted { names: names?, joiner, assign: assign.to_owned(), form, without })
+    Some(Joining { names: names?, joiner, assign: assign.to_owned(), form, without })
 }
 
 fn parameters(mut section: Section<'_>) -> Option<Parameters> {
@@ -225,9 +247,17 @@ fn identity(section: &mut Section<'_>) -> Option<Identity> {
     if texts.is_empty() {
         section.fault(&place, "trans_id", "an empty list tells no conversion from another");
     }
-    let pick =
-        |(text, place): &(String, Place)| Pick::parse(text).map_err(|error| section.fault(place, "trans_id", error));
-    let picks: Vec<_> = texts.iter().filter_map(|text| pick(text).ok()).collect();
+    let mut picks = Vec::new();
+    for (text, place) in &texts {
+        match Pick::parse(text) {
+            // One value must not be two: escaped in two ways it is the same to the signature.
+            Ok(pick) if pick.is_raw() => {
+                section.fault(place, "trans_id", "`raw` would tell one conversion from itself")
+            }
+            Ok(pick) => picks.push(pick),
+            Err(error) => section.fault(place, "trans_id", error),
+        }
+    }
     (picks.len() == texts.len() && !picks.is_empty()).then_some(Identity::Fingerprint(picks))
 }
 
@@ -236,6 +266,7 @@ fn formats(mut section: Section<'_>) -> Vec<(String, Format)> {
     let mut formats = Vec::new();
     for (name, node) in section.members() {
         match &node.kind {
+            Kind::Text(word) if word.is_empty() => {}
             Kind::Text(word) if word == "uuid" => formats.push((name, Format::Uuid)),
             Kind::Number(text) if text.parse().is_ok_and(|bytes: usize| bytes > 0) => {
                 formats.extend(text.parse().map(|bytes| (name, Format::Bytes(bytes))));
@@ -250,8 +281,10 @@ fn formats(mut section: Section<'_>) -> Vec<(String, Format)> {
 fn yours(mut section: Section<'_>) -> Vec<(String, Vec<String>)> {
     let mut yours = Vec::new();
     for (name, node) in section.members() {
-        let values = section.texts_in(node, &name).into_iter().map(|(text, _)| text).collect();
-        yours.push((name, values));
+        if !matches!(&node.kind, Kind::Text(text) if text.is_empty()) {
+            let values = section.texts_in(node, &name).into_iter().map(|(text, _)| text).collect();
+            yours.push((name, values));
+        }
     }
     yours
 }
@@ -517,11 +550,11 @@ mod tests {
         ("signature.separator", "\":\""),
         ("signature.encoding", "\"hex\""),
         ("signature.parameter", "\"sig\""),
-        ("signature.sorted.form", "\"pairs\""),
-        ("signature.sorted.joiner", "\"&\""),
-        ("signature.sorted.assign", "\"=\""),
-        ("signature.sorted.encoding", "\"php\""),
-        ("signature.sorted.without", "[\"a\"]"),
+        ("signature.fields.form", "\"pairs\""),
+        ("signature.fields.joiner", "\"&\""),
+        ("signature.fields.assign", "\"=\""),
+        ("signature.fields.encoding", "\"php\""),
+        ("signature.fields.without", "[\"a\"]"),
         ("parameters.user_id", "\"user\""),
         ("parameters.trans_id", "[\"id\", \"offer|lower\"]"),
         ("parameters.amount", "\"amount\""),
@@ -659,7 +692,7 @@ signature.parameter =
 signature.header = "X"
     signature.message: nothing to cut at: the signature is no parameter of the query
 signature.message = "{$query}"
-    signature.sorted: means nothing where the message does not need it
+    signature.fields: means nothing where the message does not need it
 signature.header = "X-Sig"
     signature.header: the signature stands in a parameter or in a header, not in both
 signature.parameter =
@@ -668,8 +701,8 @@ signature.key = "kid"
     signature.key: means nothing where this algorithm does not need it
 signature.algorithm = "ecdsa-p256"
     signature.key: missing, and this algorithm needs it
-signature.sorted.form =
-    signature.sorted: missing, and the message needs it
+signature.fields.form =
+    signature.fields: missing, and the message needs it
 parameters.trans_id = []
     parameters.trans_id: an empty list tells no conversion from another
 parameters.trans_id = ["id|lower|upper"]
@@ -775,10 +808,10 @@ source.mode =
         ("signature.algorithm", "\"zzz\""),
         ("signature.encoding", "\"zzz\""),
         ("signature.message", "[\"{a|zzz}\", \"{$zzz}\"]"),
-        ("signature.sorted.zzz", "1"),
-        ("signature.sorted.form", "\"zzz\""),
-        ("signature.sorted.assign", "\"zzz\""),
-        ("signature.sorted.encoding", "\"zzz\""),
+        ("signature.fields.zzz", "1"),
+        ("signature.fields.form", "\"zzz\""),
+        ("signature.fields.assign", "\"zzz\""),
+        ("signature.fields.encoding", "\"zzz\""),
         ("parameters.zzz", "1"),
         ("amount.zzz", "1"),
         ("amount.unit", "\"zzz\""),

@@ -23,7 +23,7 @@ const CALLS: u32 = 200;
 
 fn main() {
     let shipped = Catalogue::default();
-    let presets: Vec<_> = shipped.presets().iter().map(padded).collect();
+    let presets: Vec<_> = shipped.presets().unwrap().iter().map(padded).collect();
     let secrets = Secrets::read(&sample::secrets(&presets).to_string()).expect("the examples' secrets read");
     let coins = Coins { currency: Currency::new("coins").unwrap(), scale: Scale::new(2).unwrap() };
     let mut measured: Vec<_> = presets

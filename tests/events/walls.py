@@ -510,7 +510,7 @@ adspenny.event("forged", credit | {"trans_id": "ap-000982"}, "bad_signature", fo
 FAMILY = ("subId", "transId", "reward", "signature")
 
 
-def family(name, user, *, carrier="query", source=ADDRESS, names=FAMILY, more=None, test=False):
+def family(name, user, *, carrier="query", source=ADDRESS, names=FAMILY, more=None):
     user_id, trans_id, reward, signature = names
     sign = signer(signature, md5, field(user_id), field(trans_id), field(reward), SECRET)
     made = network(name, carrier=carrier, sign=sign, source=source, applied="OK", duplicate="DUP")
@@ -530,8 +530,7 @@ def family(name, user, *, carrier="query", source=ADDRESS, names=FAMILY, more=No
     made.event("credit", credit, "credited")
     made.event("credit-again", credit, "duplicate")
     made.event("reversal", credit | {"status": "2"}, "reversed")
-    if test:
-        made.event("test", credit | {trans_id: f"{conversion}-2", "debug": "1"}, "test")
+    made.event("test", credit | {trans_id: f"{conversion}-2", "debug": "1"}, "test")
     made.event("forged", credit | {trans_id: f"{conversion}-3"}, "bad_signature", forge={reward: "925.0"})
 
 
@@ -553,8 +552,8 @@ family("adjoemedia", "f-0115")
 family("adparagon", "f-0116")
 family("tplayad", "f-0117")
 family("adswedmedia", "f-0118", more={"reward": "25.4", "round_reward": "25"})
-family("revtoo", "f-0119", carrier="form", source="195.35.39.220", test=True)
-family("revlum", "f-0120", carrier="form", test=True)
+family("revtoo", "f-0119", carrier="form", source="195.35.39.220")
+family("revlum", "f-0120", carrier="form")
 family("king-wall", "f-0121", names=("subId", "transId", "rewards", "signature"))
 family("excentiv", "f-0122", names=("userid", "transactionid", "reward", "secret"))
 family("kiddywall", "f-0123", names=("userid", "transactionid", "reward", "secret"))

@@ -113,7 +113,7 @@ async fn every_event_file_gets_the_answer_that_its_network_expects() {
 }
 
 #[test]
-fn every_network_has_a_credit_its_repetition_and_a_forgery_and_a_reversal_where_it_has_reversals() {
+fn every_network_has_a_credit_its_repetition_a_forgery_and_one_of_each_other_kind_that_it_knows() {
     let expected = expected();
     for preset in shipped() {
         let network = preset.network.as_str();
@@ -121,8 +121,16 @@ fn every_network_has_a_credit_its_repetition_and_a_forgery_and_a_reversal_where_
         for kind in ["credit", "credit-again", "forged"] {
             assert!(of(kind), "{network} has no event {kind}");
         }
-        let reverses = preset.rules.iter().any(|rule| rule.is == Class::Reversal);
-        assert_eq!(of("reversal"), reverses, "{network}: an event for a reversal, and a rule for one");
+        let classes = [
+            (Class::Reversal, "reversal"),
+            (Class::Pending, "pending"),
+            (Class::Test, "test"),
+            (Class::Ignore, "ignored"),
+        ];
+        for (class, kind) in classes {
+            let ruled = preset.rules.iter().any(|rule| rule.is == class);
+            assert_eq!(of(kind), ruled, "{network}: an event {kind}, and a rule for one");
+        }
     }
 }
 
@@ -174,12 +182,21 @@ fn the_readme_names_every_network_under_what_it_rests_on() {
     let rows: Vec<_> = ["| the network's own documentation |", "| integrations that work with it |", "| contradictory"]
         .map(|start| readme.lines().find(|line| line.starts_with(start)).expect("the README lists the networks"))
         .into();
-    for preset in shipped() {
-        let row = match preset.about.evidence {
-            Evidence::Official => rows[0],
-            Evidence::Community => rows[1],
-            Evidence::Experimental => rows[2],
-        };
-        assert!(row.contains(&format!("`{}`", preset.network)), "the README lacks {} in {row}", preset.network);
+    let evidence = [Evidence::Official, Evidence::Community, Evidence::Experimental];
+    for (row, evidence) in rows.into_iter().zip(evidence) {
+        let named: BTreeSet<_> = row.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        let rests = shipped().into_iter().filter(|preset| preset.about.evidence == evidence);
+        assert_eq!(named, rests.map(|preset| preset.network.to_string()).collect(), "{evidence:?}");
+    }
+}
+
+#[test]
+fn the_networks_of_the_readme_read_as_a_deployments_own() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let example = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let catalogue = Catalogue::with("networks.toml", example).unwrap();
+    for name in ["monlix", "bitlabs", "admob", "mine"] {
+        let preset = preset(&catalogue, name);
+        assert_eq!((preset.undefended(), preset.unsaid().count()), (Vec::new(), 0), "{name} can be enabled");
     }
 }

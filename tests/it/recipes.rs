@@ -435,7 +435,7 @@ fn everything_that_was_sent_is_signed_in_the_form_in_which_the_network_signs_it(
     for (carrier, message, sent, fields, signed, hash) in HMAC {
         assert_eq!(hex::encode(sign("hmac-sha256", signed, SECRET.as_bytes())), *hash, "{message}");
         let message = match message.starts_with("form") {
-            true => format!("message = \"{{$sorted}}\"\nsorted = {{ {message} }}"),
+            true => format!("message = \"{{$sorted}}\"\nfields = {{ {message} }}"),
             false => format!("message = {message}\nseparator = \":\""),
         };
         let place = if sent.contains("SIG") { "parameter = \"sig\"" } else { "header = \"X-Sig\"" };
