@@ -138,6 +138,13 @@ impl Operator {
         for (ours, theirs) in names(&preset) {
             line("", &format!("{theirs}: {ours}"));
         }
+        if let Some(postback) = &preset.about.postback {
+            let holds = |name: &str| postback.split('&').any(|pair| pair.split('=').next() == Some(name));
+            let added: Vec<_> = names(&preset).into_iter().map(|(_, name)| name).filter(|name| !holds(name)).collect();
+            if !added.is_empty() {
+                line("", &format!("Not in the URL, so the network must add by itself: {}", added.join(", ")));
+            }
+        }
         line("signature", &signature(&preset));
         line("switch on", preset.about.dashboard.as_deref().unwrap_or("nothing that is known"));
         line("not signed", &gaps(&preset));
@@ -162,7 +169,9 @@ impl Operator {
             [] if !preset.needs_secret() => &unsigned,
             [] => return Err(CannotRun::NoSecret(preset.network)),
         };
-        let origin = url.map_or_else(|| self.origin(LOCAL_URL), |url| url.trim_end_matches('/').to_owned());
+        // An event comes from a function URL, which is https.
+        let here = if show == Show::Event { LOCAL_URL.replacen("http:", "https:", 1) } else { LOCAL_URL.to_owned() };
+        let origin = url.map_or_else(|| self.origin(&here), |url| url.trim_end_matches('/').to_owned());
         let example = sample::example(&preset, key, sample, &origin);
         let example: Example = example.map_err(|why| CannotRun::NoExample(preset.network.clone(), why))?;
         Ok(match show {
@@ -200,13 +209,16 @@ impl Operator {
             let _ = writeln!(text, "{label:<12}{}", visible(value));
         };
         line("network", &format!("{} ({}, {})", preset.network, preset.about.name, preset.about.evidence.as_str()));
-        line("request", &format!("{} {}", request.method, request.path));
+        line("request", &self.masked(&format!("{} {}", request.method, request.path)));
+        if request.method != preset.carrier.method() && preset.carrier.method() == "POST" {
+            line("", "This network sends a POST: give its --body.");
+        }
         if !leads {
             line("", &format!("The path leads elsewhere: this network's is {path}."));
         }
         line("signature", &signature(&preset));
         if let Some(message) = &explanation.message {
-            line("signed", &String::from_utf8_lossy(message));
+            line("signed", &self.masked(&String::from_utf8_lossy(message)));
         }
         for (number, tried) in explanation.keys.iter().enumerate() {
             let came = tried.as_ref().map_or_else(ToString::to_string, |()| "verifies".to_owned());
@@ -227,7 +239,8 @@ impl Operator {
         match &read {
             Ok(Report::Claim(claim)) => {
                 let (status, trans_id) = (claim.status.as_str(), &claim.trans_id);
-                line("says", &format!("{status} {trans_id}, user {}, {} {}", claim.user, claim.amount, claim.currency));
+                let says = format!("{status} {trans_id}, user {}, {} {}", claim.user, claim.amount, claim.currency);
+                line("says", &self.masked(&says));
                 let said = |happened| answer_line(&offerwall::answer(&preset, &request, happened));
                 let (new, known) = (said(Happened::Credited), said(Happened::Duplicate));
                 line("answer", &format!("{new}; if it is known: {known}"));
@@ -243,9 +256,9 @@ impl Operator {
             Err(rejection) => line("answer", &refusal(&preset, &request, rejection)),
         }
         if !self.enabled(&preset.network) {
-            line("", &format!("Not enabled: add `{}` to NETWORKS.", preset.network));
+            line("", &format!("Not enabled, so 404 until `{}` is in NETWORKS.", preset.network));
         }
-        Ok(Explained { text: self.masked(&text), accepted: leads && read.is_ok() })
+        Ok(Explained { text, accepted: leads && read.is_ok() })
     }
 
     /// The request as the function sees it, where what stands in front of it says so.
@@ -338,9 +351,12 @@ impl fmt::Display for Networks<'_> {
         let Networks(operator) = self;
         let head = ["network", "enabled", "evidence", "signature", "not signed", "from", "settings"];
         let mut rows = vec![head.map(str::to_owned)];
-        rows.extend(operator.presets.iter().map(|preset| {
+        let (enabled, others): (Vec<_>, Vec<_>) =
+            operator.presets.iter().partition(|preset| operator.enabled(&preset.network));
+        rows.extend(enabled.into_iter().chain(others).map(|preset| {
             let enabled = match (operator.enabled(&preset.network), preset.undefended().is_empty()) {
                 (true, _) => "yes",
+                _ if preset.unsaid().next().is_some() => "no, yours?",
                 (false, true) => "no",
                 (false, false) => "no, weak",
             };
@@ -363,7 +379,8 @@ impl fmt::Display for Networks<'_> {
             f,
             "\nnot signed: whoever has seen one URL can change it. In parentheses: signed, with nothing between it and its\n\
              neighbour, so that what belongs to one can be moved to the other.\n\
-             weak: the amount or the id is among these, and no source list or cap stands in the way: see the README."
+             weak: the amount or the id is among these, and no source list or cap stands in the way: see the README.\n\
+             yours?: it starts only with a table `yours` of what is yours, as its preset says."
         )
     }
 }
@@ -465,7 +482,9 @@ fn what_fits(preset: &Preset, keys: &[Key], request: &Request) -> Option<String>
                     let mut request = request.clone();
                     request.origin.clone_from(origin);
                     if offerwall::on_wire(preset, &request, |wire, _| recipe.verify(keys, wire)).is_ok() {
-                        return Some(format!("{name} of {text}, in {written}, for {}", url_of(&request)));
+                        let url =
+                            if message.takes_url() { format!(", for {}", url_of(&request)) } else { String::new() };
+                        return Some(format!("{name} of {text}, in {written}{url}"));
                     }
                 }
             }
@@ -495,7 +514,15 @@ fn names(preset: &Preset) -> Vec<(&'static str, String)> {
     let required =
         [("your user", names.user_id.clone()), ("the conversion", trans_id), ("the coins", names.amount.clone())];
     let optional = optional.into_iter().filter_map(|(ours, theirs)| Some((ours, theirs?)));
-    required.into_iter().chain(optional).collect()
+    let mut names: Vec<_> = required.into_iter().chain(optional).collect();
+    let said = preset.class_parameters().into_iter().map(|name| ("what happened", name.to_owned()));
+    let signed = preset.signature.message.fields().map(|name| ("signed", name.to_owned()));
+    for (ours, theirs) in said.chain(signed) {
+        if !names.iter().any(|(_, known)| *known == theirs) {
+            names.push((ours, theirs));
+        }
+    }
+    names
 }
 
 fn algorithm(preset: &Preset) -> &'static str {

@@ -363,7 +363,7 @@ impl Preset {
     }
 
     /// The parameters that say what happened, each once.
-    fn class_parameters(&self) -> Vec<&str> {
+    pub fn class_parameters(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for (name, _) in self.rules.iter().flat_map(|rule| &rule.when) {
             if !names.contains(&name.as_str()) {
@@ -502,7 +502,11 @@ impl Catalogue {
         }
         if let Kind::Table(others) = root.kind {
             for (name, node) in others {
-                faults.add(&node.place, &name, "unknown; there are `defaults` and, for a network, `networks.<name>`");
+                faults.add(
+                    &node.place,
+                    &name,
+                    "unknown; there are `defaults` and, for a network, `networks.<name>` with its keys below that",
+                );
             }
         }
         if let Some(defaults) = &defaults {
@@ -527,7 +531,10 @@ impl Catalogue {
         // What several networks build on is told once.
         let mut told: Vec<Fault> = Vec::new();
         for fault in all {
-            if !told.iter().any(|known| known.place == fault.place && known.problem == fault.problem) {
+            let same = |known: &Fault| known.place == fault.place && known.problem == fault.problem;
+            // Without `networks.<name>`, which differs.
+            let key = |fault: &Fault| fault.key.splitn(3, '.').nth(2).map(str::to_owned);
+            if !told.iter().any(|known| same(known) && key(known) == key(&fault)) {
                 told.push(fault);
             }
         }
@@ -605,6 +612,7 @@ impl Catalogue {
     }
 
     /// The tree of a network with what it builds on below it, and how many keys the deployment's own document sets.
+    /// A shipped network builds on what is shipped: what a deployment says of one is not said of others.
     fn tree(&self, name: &str, above: &mut Vec<String>) -> Result<Option<(Node, usize)>, Vec<Fault>> {
         let shipped = SHIPPED.get_file(format!("{name}.toml"));
         let own = self.own(name).cloned();
@@ -633,7 +641,9 @@ impl Catalogue {
             return Err(fault(format!("builds on itself: {} -> {base_name}", above.join(" -> "))));
         }
         let own_network = SHIPPED.get_file(format!("{name}.toml")).is_none();
-        let Some((mut tree, _)) = self.tree(base_name, above)? else {
+        let below =
+            if own_network { self.tree(base_name, above)? } else { Catalogue::default().tree(base_name, above)? };
+        let Some((mut tree, _)) = below else {
             return Err(fault(format!("no network is called `{base_name}`; `cargo operator networks` lists them")));
         };
         // What is said of one network alone is not said of those that build on it.

@@ -62,7 +62,7 @@ struct SignArguments {
     /// Only the URL; for networks that send a GET
     #[arg(long, conflicts_with = "event")]
     url: bool,
-    /// A function URL's event, for `sam local invoke -e`
+    /// A function URL's event, for `cargo local invoke` and `sam local invoke -e`
     #[arg(long)]
     event: bool,
 }

@@ -52,6 +52,9 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
 
     say(format_args!("{}\ncontent-type: {}\n", handled.answer.status, handled.answer.content_type.as_str()));
     say(format_args!("{}\n", handled.answer.body));
+    if let Some(why) = &handled.why {
+        say(format_args!("why      {why}"));
+    }
     say(after.changes_since(&before));
     Ok(())
 }

@@ -39,7 +39,8 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     let default = root.flag("default");
     let accept_weak = root.flag("accept_weak");
     let cap = root.parsed("cap", amount);
-    let about = required(&mut root, "network").and_then(|section| about(section, file, own_keys));
+    let at = root.place().clone();
+    let about = required(&mut root, "network").and_then(|section| about(section, &at, file, own_keys));
     let carrier = required(&mut root, "request").and_then(request);
     let signature = required(&mut root, "signature").and_then(|section| signature(section, carrier));
     let parameters = required(&mut root, "parameters").and_then(parameters);
@@ -111,8 +112,13 @@ fn required<'f>(root: &mut Section<'f>, key: &'static str) -> Option<Section<'f>
     root.below(node, key)
 }
 
-fn about(mut section: Section<'_>, file: String, own_keys: usize) -> Option<About> {
-    let name = section.required("name");
+/// `at` is the place of the network itself: its name does not come from what it builds on.
+fn about(mut section: Section<'_>, at: &Place, file: String, own_keys: usize) -> Option<About> {
+    let named = section.has("name");
+    let name = section.text("name");
+    if !named {
+        section.fault(at, "name", "missing: every network has its own, also one that builds on another");
+    }
     let docs = section.text("docs");
     let words = [Evidence::Official, Evidence::Community, Evidence::Experimental].map(|word| (word.as_str(), word));
     // What nobody vouches for is to be watched.
@@ -642,7 +648,7 @@ is = "reversal"
         assert_eq!(
             told,
             [
-                "own.toml, line 1: colour: unknown; there are `defaults` and, for a network, `networks.<name>`",
+                "own.toml, line 1: colour: unknown; there are `defaults` and, for a network, `networks.<name>` with its keys below that",
                 "own.toml, line 2: networks.own.classes: none of them is a credit",
                 "own.toml, line 3: networks.own.default: must be true or false, and is text",
                 "own.toml, line 4: networks.own.cap: must be text in quotes, and is a number",

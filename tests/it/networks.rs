@@ -12,6 +12,7 @@ use postback::id::{Currency, Network};
 use postback::ledger::Status;
 use postback::money::Scale;
 use postback::offerwall::{self, Coins, Report};
+use postback::operator::{Operator, Question, Show};
 use postback::preset::{Catalogue, Class, Evidence, Preset, SourceMode};
 use postback::sample::{self, Sample};
 use postback::secrets::Secrets;
@@ -199,4 +200,48 @@ fn the_networks_of_the_readme_read_as_a_deployments_own() {
         let preset = preset(&catalogue, name);
         assert_eq!((preset.undefended(), preset.unsaid().count()), (Vec::new(), 0), "{name} can be enabled");
     }
+}
+
+#[test]
+fn the_event_that_a_person_is_shown_is_one_that_the_function_takes() {
+    let operator = Operator::new(|_| None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for preset in shipped().iter().filter(|preset| preset.signature.algorithm != Algorithm::EcdsaP256) {
+        let network = preset.network.as_str();
+        let sample =
+            Sample { class: Class::Credit, user: "42", trans_id: "t7", amount: "10.50", seconds: 1_780_000_000 };
+        let event = operator.sign(network, &sample, None, Show::Event).unwrap();
+        let file = folder.path().join("event.json");
+        std::fs::write(&file, event).unwrap();
+        let explained = operator.check(network, &Question::from_event(&file).unwrap()).unwrap();
+        assert!(explained.accepted, "{network}: {}", explained.text);
+    }
+}
+
+#[test]
+fn what_a_deployment_says_of_a_shipped_network_counts_for_no_other() {
+    let document = "[networks.radientwall]\ncap = \"5\"\nanswers.applied = \"GREAT\"\n\
+                    [networks.mine]\nbase = \"radientwall\"\nnetwork.name = \"Mine\"";
+    let catalogue = Catalogue::with("networks.toml", document).unwrap();
+    let cap = |name: &str| preset(&catalogue, name).cap.map(|cap| cap.to_string());
+    assert_eq!(cap("radientwall").as_deref(), Some("5"));
+    assert_eq!(cap("ewall"), None, "a shipped network builds on what is shipped");
+    assert_eq!(cap("mine").as_deref(), Some("5"), "a network of one's own builds on what one says");
+}
+
+#[test]
+fn every_table_that_is_missing_is_told_at_once() {
+    let faults = Catalogue::with("networks.toml", "[networks.mine]\ncap = \"5\"").unwrap_err();
+    let missing: BTreeSet<_> = faults.iter().map(|fault| fault.key.as_str()).collect();
+    let tables = ["answers", "classes", "network", "parameters", "request", "signature"];
+    assert_eq!(
+        missing,
+        tables
+            .iter()
+            .map(|table| format!("networks.mine.{table}"))
+            .collect::<BTreeSet<_>>()
+            .iter()
+            .map(String::as_str)
+            .collect()
+    );
 }
