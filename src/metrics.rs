@@ -31,6 +31,13 @@ pub struct Metric {
     by: By,
 }
 
+impl Metric {
+    /// The sets of dimensions that it is kept by; each combination of their values is a metric of its own.
+    pub fn dimensions(&self) -> &'static [&'static [&'static str]] {
+        self.by.dimensions()
+    }
+}
+
 /// What a metric is kept by. The function is always among it: an account may hold more than one deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -42,7 +49,6 @@ enum By {
 impl By {
     const ALL: [By; 3] = [By::Outcome, By::Network, By::Currency];
 
-    /// The sets of dimensions; each combination of their values is a metric of its own.
     fn dimensions(self) -> &'static [&'static [&'static str]] {
         match self {
             By::Outcome => &[&["function", "network", "outcome"], &["function", "outcome"]],
@@ -304,5 +310,147 @@ struct List<F>(F);
 impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for List<F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq((self.0)())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::id::{TransId, UserId};
+    use crate::ledger::{Evidence, Field, Offer, Status};
+
+    fn case(kind: CaseKind) -> Case {
+        Case {
+            kind,
+            trans_id: TransId::new("net/1").unwrap(),
+            status: Status::Credit,
+            user: UserId::new("u").unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::ZERO,
+            detail: String::new(),
+            opened_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn moved(happened: Happened, amount: &str) -> Moved {
+        Moved { happened, amount: Amount::stored(amount).unwrap(), currency: Currency::new("coins").unwrap() }
+    }
+
+    /// A line of which nothing is known but its outcome.
+    fn bare(outcome: &'static str) -> Line<'static> {
+        Line {
+            at: "2026-11-30T12:00:00.0015Z".parse().unwrap(),
+            function: "f",
+            network: None,
+            claim: None,
+            outcome,
+            why: None,
+            r#final: false,
+            understood: false,
+            moved: None,
+            cases: &[],
+            status: 404,
+            took: Duration::from_micros(2999),
+            requests: 0,
+            retries: 0,
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_call_that_leads_nowhere() {
+        let expected = concat!(
+            r#"{"timestamp":"2026-11-30T12:00:00.001500Z","level":"INFO","message":"postback","function":"f","#,
+            r#""network":"none","outcome":"unknown_network","status":404,"dynamodb_requests":0,"callbacks":1,"#,
+            r#""duration_ms":2,"_aws":{"Timestamp":1796040000001,"CloudWatchMetrics":[{"Namespace":"postback","#,
+            r#""Dimensions":[["function","network","outcome"],["function","outcome"]],"#,
+            r#""Metrics":[{"Name":"callbacks","Unit":"Count"}]},{"Namespace":"postback","#,
+            r#""Dimensions":[["function","network"],["function"]],"#,
+            r#""Metrics":[{"Name":"duration_ms","Unit":"Milliseconds"}]}]}}"#,
+        );
+        assert_eq!(bare("unknown_network").json(), expected);
+    }
+
+    #[test]
+    fn the_line_of_a_credit_with_everything_in_it() {
+        let claim = Claim {
+            trans_id: TransId::new("net/\"1\"").unwrap(),
+            status: Status::Credit,
+            user: UserId::new("u").unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::ZERO,
+            evidence: Evidence::default(),
+            offer: Offer::default(),
+        };
+        let line = Line {
+            network: Some("net"),
+            claim: Some(&claim),
+            why: Some("because"),
+            r#final: true,
+            understood: true,
+            moved: Some(&moved(Happened::Credited, "99999999999999999999.00000001")),
+            cases: &[case(CaseKind::Conflict(Field::User)), case(CaseKind::OverCap)],
+            status: 200,
+            requests: 4,
+            retries: 3,
+            ..bare("credited")
+        };
+        let expected = concat!(
+            r#"{"timestamp":"2026-11-30T12:00:00.001500Z","level":"INFO","message":"postback","function":"f","#,
+            r#""network":"net","trans_id":"net/\"1\"","class":"credit","outcome":"credited","why":"because","#,
+            r#""final":true,"cases":"conflict/net/1/credit/user over_cap/net/1/credit","status":200,"#,
+            r#""dynamodb_requests":4,"currency":"coins","callbacks":1,"duration_ms":2,"understood":1,"#,
+            r#""contention_retries":3,"cases_opened":2,"cases_conflict":1,"cases_over_cap":1,"#,
+            r#""coins_credited":99999999999999999999.00000001,"#,
+        );
+        let json = line.json();
+        assert!(json.starts_with(expected), "{json}");
+        let by_currency = concat!(
+            r#"{"Namespace":"postback","Dimensions":[["function","network","currency"]],"#,
+            r#""Metrics":[{"Name":"coins_credited","Unit":"None"}]}]}}"#,
+        );
+        assert!(json.ends_with(by_currency), "{json}");
+    }
+
+    #[test]
+    fn coins_are_counted_for_what_happened_to_them_and_are_never_below_zero() {
+        let member = |happened, amount| {
+            let json = Line { moved: Some(&moved(happened, amount)), ..bare("x") }.json();
+            json.split(',').find(|member| member.starts_with("\"coins")).map(str::to_owned)
+        };
+        assert_eq!(member(Happened::Credited, "0.5").as_deref(), Some("\"coins_credited\":0.5"));
+        assert_eq!(member(Happened::Suspended, "7").as_deref(), Some("\"coins_suspended\":7"));
+        assert_eq!(member(Happened::Reversed, "-0.00000001").as_deref(), Some("\"coins_reversed\":0.00000001"));
+        for happened in [Happened::ReversedUnseen, Happened::LateCredit, Happened::Duplicate, Happened::Conflict] {
+            assert_eq!(member(happened, "1"), None, "{happened:?} moves nothing");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_case_has_a_metric_named_after_it() {
+        for kind in [
+            CaseKind::Conflict(Field::Amount),
+            CaseKind::LateCredit,
+            CaseKind::Overdrawn,
+            CaseKind::ReversalWithoutCredit,
+            CaseKind::OverCap,
+        ] {
+            assert_eq!(of_kind(kind).name, format!("cases_{}", kind.as_str()));
+            assert!(METRICS.contains(&of_kind(kind)), "{kind:?}");
+            let json = Line { cases: &[case(kind), case(kind)], ..bare("x") }.json();
+            let counted = format!("\"cases_opened\":2,\"cases_{}\":2,", kind.as_str());
+            assert!(json.contains(&counted), "{json}");
+        }
+    }
+
+    #[test]
+    fn no_metric_has_the_name_of_another_member() {
+        let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        names.extend(["timestamp", "level", "message", "function", "network", "trans_id", "class", "outcome", "why"]);
+        names.extend(["final", "cases", "status", "dynamodb_requests", "currency", "_aws"]);
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
     }
 }

@@ -24,6 +24,8 @@ tokio::task_local! {
 
 /// Does the work of a call, and counts.
 pub async fn counted<T>(work: impl Future<Output = T>) -> (T, Tally) {
+    // In a place of its own: a future that is handed on by value is kept twice, and this one is large.
+    let work = Box::pin(work);
     CALL.scope(Cell::default(), async { (work.await, CALL.with(Cell::get)) }).await
 }
 
