@@ -17,6 +17,8 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::tally;
+
 /// The roots that AWS endpoints chain to.
 const ROOTS: &str = include_str!("roots.pem");
 
@@ -67,9 +69,9 @@ macro_rules! configure {
 }
 
 impl Aws {
-    /// A DynamoDB client whose every operation ends within `budget`.
+    /// A DynamoDB client whose every operation ends within `budget`, and whose requests a call counts.
     pub fn dynamodb(&self, budget: Duration) -> aws_sdk_dynamodb::Client {
-        let builder = aws_sdk_dynamodb::Config::builder();
+        let builder = aws_sdk_dynamodb::Config::builder().interceptor(tally::Requests);
         let config = configure!(builder, self, self.http_client(), self.dynamodb_endpoint, budget);
         aws_sdk_dynamodb::Client::from_conf(config)
     }

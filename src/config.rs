@@ -13,6 +13,7 @@ use rustls_pki_types::pem::PemObject;
 use crate::aws::Aws;
 use crate::event::{Front, Hop};
 use crate::id::{Currency, Network};
+use crate::metrics::NO_NETWORK;
 use crate::money::Scale;
 use crate::offerwall::Coins;
 use crate::preset::{Catalogue, Open, Preset, PresetError};
@@ -63,7 +64,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("CURRENCY", "coins", "the currency of the accounts"),
     variable("COIN_DECIMALS", "2", "decimals of a coin that are kept, 0 to 8; more are cut toward zero"),
     variable("TIME_BUDGET_MS", "3500", "the longest that a call may take before it is answered with 503, 100 to 60000"),
-    variable("LOG_LEVEL", "info", "error, warn, info, debug or trace"),
+    variable("LOG_LEVEL", "info", "error, warn, info, debug or trace; a call has its line at any of these"),
 ];
 
 const fn variable(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
@@ -89,6 +90,8 @@ pub struct Config {
     pub time_budget: Duration,
     /// The least serious line that is logged.
     pub log_level: tracing::Level,
+    /// The function's name, which tells its metrics from those of another deployment.
+    pub function: String,
     /// How AWS is reached.
     pub aws: Aws,
 }
@@ -168,6 +171,7 @@ impl Config {
             log_level: env.parsed("LOG_LEVEL", |text| {
                 tracing::Level::from_str(text).map_err(|_| "not error, warn, info, debug or trace".into())
             }),
+            function: env.get("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "local".to_owned()),
             aws: aws(&env),
         };
         let faults = env.faults.into_inner();
@@ -299,6 +303,9 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
 /// Why a network must not be enabled as it is.
 fn unusable(preset: &Preset) -> Option<String> {
     let name = &preset.network;
+    if name.as_str() == NO_NETWORK {
+        return Some("it is what the metrics call a path without a network".to_owned());
+    }
     if let Some(parameter) = preset.unsaid().next() {
         return Some(format!(
             "it signs for everybody with the same key: in NETWORKS_FILE, list what is yours in `networks.{name}.yours.{parameter}`"
@@ -528,6 +535,13 @@ mod tests {
             assert_eq!(by_default, if enabled { Ok(2) } else { Err(refusal) }, "{more}, by default");
             assert_eq!(read_file(&text, &[]).unwrap().networks.len(), 1, "{more}: not by itself");
         }
+    }
+
+    #[test]
+    fn a_network_cannot_take_the_name_that_stands_for_none_in_the_metrics() {
+        let text = WEAK.replace("weak", "none") + "accept_weak = true\n";
+        let refusal = "NETWORKS: `none`: it is what the metrics call a path without a network";
+        assert_eq!(read_file(&text, &[("NETWORKS", "none")]).map(drop), Err(refusal.to_owned()));
     }
 
     #[test]

@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::id::Network;
 use crate::ledger::{self, Case, Outcome};
+use crate::log;
+use crate::metrics::{Line, Moved};
 use crate::offerwall::{self, Claim, Happened, Rejection, Report};
 use crate::preset::{Preset, SourceMode};
 use crate::secrets::{Keyring, Refreshed, Secrets, Vault, VaultError};
 use crate::store::{Opened, Store, StoreError};
+use crate::tally::{self, Tally};
 
 /// The longest that reading the secrets may take; in a call, its deadline comes first.
 const SECRETS_BUDGET: Duration = Duration::from_secs(4);
@@ -45,8 +48,14 @@ pub struct Handled {
     pub why: Option<String>,
     /// Whether the network does not send again after this answer.
     pub r#final: bool,
-    /// The ids of the cases that the call opened.
-    pub cases: Vec<String>,
+    /// Whether the call was verified and read, whatever came of it.
+    pub understood: bool,
+    /// What it moved.
+    pub moved: Option<Moved>,
+    /// The cases that it opened.
+    pub cases: Vec<Case>,
+    /// What it asked of DynamoDB.
+    pub tally: Tally,
 }
 
 impl Handled {
@@ -56,7 +65,18 @@ impl Handled {
     }
 
     fn new(answer: Answer, outcome: &'static str) -> Handled {
-        Handled { answer, network: None, claim: None, outcome, why: None, r#final: false, cases: Vec::new() }
+        Handled {
+            answer,
+            network: None,
+            claim: None,
+            outcome,
+            why: None,
+            r#final: false,
+            understood: false,
+            moved: None,
+            cases: Vec::new(),
+            tally: Tally::default(),
+        }
     }
 }
 
@@ -115,27 +135,40 @@ impl App {
     pub async fn handle(&self, event: &str, patience: Duration) -> Handled {
         let started = Instant::now();
         let deadline = started + self.config.time_budget.min(patience);
-        let handled = match Request::read(event) {
+        let (handled, tally) = tally::counted(self.answered(event, deadline)).await;
+        let handled = Handled { tally, ..handled };
+        log::call(|| self.line(&handled, started.elapsed()).json());
+        handled
+    }
+
+    async fn answered(&self, event: &str, deadline: Instant) -> Handled {
+        match Request::read(event) {
             Ok(request) => self.offerwall(&request.behind(&self.config.front), deadline).await,
             Err(error) => {
                 warn!(error = %error, "an event that is not a request");
                 Handled::not_a_request(400, error.to_string())
             }
-        };
-        let claim = handled.claim.as_ref();
-        info!(
-            network = handled.network.as_ref().map(Network::as_str),
-            trans_id = claim.map(|claim| claim.trans_id.as_str()),
-            class = claim.map(|claim| claim.status.as_str()),
-            outcome = handled.outcome,
-            why = handled.why,
-            r#final = handled.r#final.then_some(true),
-            cases = (!handled.cases.is_empty()).then(|| handled.cases.join(" ")),
-            status = handled.answer.status,
-            duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            "postback"
-        );
-        handled
+        }
+    }
+
+    /// The line of a call.
+    fn line<'a>(&'a self, handled: &'a Handled, took: Duration) -> Line<'a> {
+        Line {
+            at: Timestamp::now(),
+            function: &self.config.function,
+            network: handled.network.as_ref().map(Network::as_str),
+            claim: handled.claim.as_ref(),
+            outcome: handled.outcome,
+            why: handled.why.as_deref(),
+            r#final: handled.r#final,
+            understood: handled.understood,
+            moved: handled.moved.as_ref(),
+            cases: &handled.cases,
+            status: handled.answer.status,
+            took,
+            requests: handled.tally.requests,
+            retries: handled.tally.retries,
+        }
     }
 
     async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
@@ -173,6 +206,7 @@ impl App {
                 return Handled { why: rejection.why(), ..handled(answer, rejection.as_str()) };
             }
         };
+        let handled = |answer, outcome| Handled { understood: true, ..handled(answer, outcome) };
         let claim = match report {
             Report::Claim(claim) => claim,
             Report::Note(note) => {
@@ -181,9 +215,9 @@ impl App {
             }
         };
         match self.settle(preset, &claim, deadline).await {
-            Ok((happened, cases)) => {
+            Ok(Settled { happened, moved, cases }) => {
                 let handled = handled(offerwall::answer(preset, request, happened), happened.as_str());
-                Handled { claim: Some(*claim), cases, ..handled }
+                Handled { claim: Some(*claim), moved, cases, ..handled }
             }
             Err(problem) => {
                 error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
@@ -207,20 +241,14 @@ impl App {
         }
     }
 
-    /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for. Gives the ids of
-    /// all cases that were opened.
-    async fn settle(
-        &self,
-        preset: &Preset,
-        claim: &Claim,
-        deadline: Instant,
-    ) -> Result<(Happened, Vec<String>), StoreError> {
+    /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for.
+    async fn settle(&self, preset: &Preset, claim: &Claim, deadline: Instant) -> Result<Settled, StoreError> {
         loop {
             let conversation = match offerwall::needs_conversation(claim) {
                 true => self.store.conversation(&claim.trans_id, deadline).await?,
                 false => Vec::new(),
             };
-            for (posting, meaning) in offerwall::plan(preset, claim, &conversation, Timestamp::now()) {
+            for (mut posting, meaning) in offerwall::plan(preset, claim, &conversation, Timestamp::now()) {
                 let outcome = match ledger::judge_known(&conversation, &posting) {
                     Some(outcome) => outcome,
                     None => self.store.post(&posting, deadline).await?,
@@ -229,20 +257,33 @@ impl App {
                 let Some((happened, case)) = offerwall::conclude(&posting, meaning, outcome) else {
                     continue;
                 };
-                let mut cases: Vec<String> = posting.cases.iter().filter(|_| posted).map(Case::id).collect();
-                let Some(case) = case else { return Ok((happened, cases)) };
-                return Ok(match (happened, self.store.open(&case, deadline).await?) {
-                    // The case shows that this late credit was answered before.
-                    (Happened::LateCredit, Opened::Known) => (Happened::Duplicate, cases),
-                    (happened, Opened::Known) => (happened, cases),
-                    (happened, Opened::New) => {
-                        cases.push(case.id());
-                        (happened, cases)
-                    }
+                let entry = &posting.entry;
+                let moved = (posted && !entry.amount.is_zero()).then(|| Moved {
+                    happened,
+                    amount: entry.amount,
+                    currency: entry.currency.clone(),
                 });
+                let cases = if posted { std::mem::take(&mut posting.cases) } else { Vec::new() };
+                let mut settled = Settled { happened, moved, cases };
+                if let Some(case) = case {
+                    match (happened, self.store.open(&case, deadline).await?) {
+                        // The case shows that this late credit was answered before.
+                        (Happened::LateCredit, Opened::Known) => settled.happened = Happened::Duplicate,
+                        (_, Opened::Known) => {}
+                        (_, Opened::New) => settled.cases.push(case),
+                    }
+                }
+                return Ok(settled);
             }
         }
     }
+}
+
+/// What a claim came to.
+struct Settled {
+    happened: Happened,
+    moved: Option<Moved>,
+    cases: Vec<Case>,
 }
 
 /// How long an invocation may still take at `now`, given its deadline, both in time since 1970, less what the answer's way

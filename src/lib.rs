@@ -12,10 +12,12 @@ pub mod signature; // the closed set of signing recipes
 pub mod preset; // a network as data
 pub mod offerwall; // signed postback -> claim -> postings -> answer
 pub mod sample; // a signed example of what a network sends
+pub mod metrics; // the line of a call, and what CloudWatch counts in it
 
 // The edge: each of these touches the world in one way.
 pub mod store; // the only file that knows DynamoDB's items and expressions
 pub mod aws; // credentials, endpoint, roots and time limits of the SDK clients
+pub mod tally; // how many requests a call made
 pub mod secrets; // the networks' secrets, and their rotation
 pub mod config; // the only reader of the environment
 pub mod handler; // the one control flow: read, plan, post, answer, log

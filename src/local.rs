@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tracing::Level;
 
 use crate::config::{self, Config, Fault, Faults, SecretsFrom};
 use crate::handler::App;
@@ -94,8 +95,12 @@ async fn bind(port: u16, option: &'static str) -> Result<TcpListener, CannotRun>
     TcpListener::bind(("127.0.0.1", port)).await.map_err(|problem| CannotRun::Port { port, problem, option })
 }
 
-/// Logs for a person: plain text on standard error, apart from what the command itself prints.
+/// Logs for a person: plain text on standard error, apart from what the command itself prints. The lines of calls, as
+/// CloudWatch would get them, only where they are asked for.
 fn start_log(config: &Config) {
+    if config.log_level >= Level::INFO {
+        log::send_calls(|| Box::new(io::stderr()));
+    }
     let format = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false);
     log::start_as(config.log_level, format);
 }

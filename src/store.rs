@@ -21,6 +21,7 @@ use crate::aws::chain;
 use crate::id::{Currency, Network, TransId, UserId};
 use crate::ledger::{Case, Entry, Evidence, Guard, Offer, Outcome, Posting, Refusal, Status, judge};
 use crate::money::Amount;
+use crate::tally;
 
 type Item = HashMap<String, AttributeValue>;
 
@@ -190,6 +191,7 @@ impl Store {
                 return Err(asking.out_of_time());
             }
             tokio::time::sleep_until(wake).await;
+            tally::retry();
             pause = (pause * 2).min(PAUSE_MAX_MICROS);
         }
     }

@@ -191,7 +191,7 @@ async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Han
         },
         Some(claim) => format!("{}  user {}", claim.trans_id, claim.user),
     };
-    let cases: String = cases.iter().map(|case| format!("  case {case}")).collect();
+    let cases: String = cases.iter().map(|case| format!("  case {}", case.id())).collect();
     format!("{time}  {} {}  {outcome}  {told}{cases}", answer.status, answer.body.replace('\n', "; "))
 }
 

@@ -66,6 +66,17 @@ fn refused(command: &mut Command) -> String {
     line
 }
 
+#[test]
+fn the_line_of_a_call_is_written_beside_what_is_printed_only_where_it_is_asked_for() {
+    for (level, lines) in [("", 0), ("warn", 0), ("info", 1)] {
+        let event = concat!(env!("CARGO_MANIFEST_DIR"), "/events/offerwall/standard-credit.json");
+        let output = local(&["invoke", event, "--memory"]).env("LOG_LEVEL", level).output().unwrap();
+        let (printed, logged) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(printed.starts_with("200\n") && !printed.contains("_aws"), "{printed}");
+        assert_eq!(logged.lines().filter(|line| line.contains("\"_aws\":")).count(), lines, "{level}: {logged}");
+    }
+}
+
 /// A `cargo local` that serves.
 struct Served {
     process: Child,

@@ -10,6 +10,7 @@ mod world; // one deployment, its callers, and its books
 
 mod costs; // requests and capacity of every path
 mod exactly_once; // the source document's checklist and its wrong ways, races, reversals
+mod metrics; // the line of a call, and what CloudWatch counts in it
 mod local; // local mode's server as a process
 mod networks; // every network that is shipped, played from its event files
 mod offerwall; // byte-exact answers, and any garbage

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use postback::config::VARIABLES;
+use postback::metrics::{METRICS, NAMESPACE};
 use postback::preset::Catalogue;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -90,6 +91,43 @@ struct Properties {
     timeout: Option<u64>,
     time_to_live_specification: Option<IgnoredAny>,
     deletion_protection_enabled: Option<bool>,
+    namespace: Option<String>,
+    metric_name: Option<String>,
+    #[serde(default)]
+    dimensions: Vec<Dimension>,
+    #[serde(default)]
+    metrics: Vec<Query>,
+    treat_missing_data: Option<String>,
+    alarm_actions: Option<Vec<String>>,
+    dashboard_body: Option<String>,
+}
+
+/// A metric of an alarm.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Watched {
+    namespace: String,
+    metric_name: String,
+    dimensions: Vec<Dimension>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Query {
+    metric_stat: Option<MetricStat>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct MetricStat {
+    metric: Watched,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Dimension {
+    name: String,
+    value: String,
 }
 
 #[derive(Deserialize)]
@@ -186,6 +224,85 @@ fn tables_outlive_the_stack_and_entries_never_expire() {
     assert_eq!(names, ["Accounts", "Cases", "Transactions"]);
 }
 
+/// The alarms with the metrics that each watches.
+fn alarms() -> impl Iterator<Item = (String, Properties, Vec<Watched>)> {
+    let alarms = template().resources.into_iter().filter(|(_, resource)| resource.r#type == "AWS::CloudWatch::Alarm");
+    alarms.map(|(name, alarm)| {
+        let mut properties = alarm.properties;
+        let queries = std::mem::take(&mut properties.metrics).into_iter();
+        let mut watched: Vec<_> = queries.filter_map(|query| Some(query.metric_stat?.metric)).collect();
+        let only = properties.namespace.take().zip(properties.metric_name.take());
+        let dimensions = std::mem::take(&mut properties.dimensions);
+        watched.extend(only.map(|(namespace, metric_name)| Watched { namespace, metric_name, dimensions }));
+        assert!(!watched.is_empty(), "{name} watches something");
+        (name, properties, watched)
+    })
+}
+
+/// Asserts that a metric of ours exists, and is kept by just these dimensions.
+#[track_caller]
+fn assert_kept(name: &str, dimensions: &BTreeSet<&str>) {
+    let metric = METRICS.into_iter().find(|metric| metric.name == name);
+    let metric = metric.unwrap_or_else(|| panic!("no metric is called {name}"));
+    let kept = metric.dimensions().iter().any(|set| set.iter().copied().collect::<BTreeSet<_>>() == *dimensions);
+    assert!(kept, "{name} is not kept by {dimensions:?}");
+}
+
+#[test]
+fn every_alarm_watches_what_there_is_tells_the_topic_and_is_told_by_the_readme() {
+    let readme = read("README.md");
+    let table = readme.split("\n| alarm |").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let told: BTreeSet<_> =
+        table.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next()).map(str::to_owned).collect();
+    let mut names = BTreeSet::new();
+    for (name, properties, watched) in alarms() {
+        assert_eq!(properties.alarm_actions.as_deref(), Some(&["Alarms".to_owned()][..]), "{name}");
+        // Only where silence is the alarm is nothing worse than something.
+        let silence = name.starts_with("Silen");
+        let missing = if silence { "breaching" } else { "notBreaching" };
+        assert_eq!(properties.treat_missing_data.as_deref(), Some(missing), "{name}");
+        for Watched { namespace, metric_name, dimensions } in watched.iter().filter(|w| w.namespace == NAMESPACE) {
+            assert_kept(metric_name, &dimensions.iter().map(|dimension| dimension.name.as_str()).collect());
+            for Dimension { name, value } in dimensions {
+                match name.as_str() {
+                    "function" => assert_eq!(value, "Offerwall"),
+                    "network" => assert_eq!(value, "WatchedNetwork"),
+                    _ => assert!(readme.contains(&format!("`{value}` ")), "{namespace}: {value} is no outcome"),
+                }
+            }
+        }
+        names.insert(name);
+    }
+    assert_eq!(names, told, "on the left the template's alarms, on the right the README's");
+}
+
+#[test]
+fn the_dashboard_is_json_and_shows_every_metric_of_ours() {
+    let dashboard = template().resources.remove("Dashboard").and_then(|dashboard| dashboard.properties.dashboard_body);
+    // As CloudFormation fills it in.
+    let body = dashboard.unwrap().replace("${!", "$").replace("${AWS::Region}", "eu-west-1").replace("${", "{");
+    let body: serde_json::Value = serde_json::from_str(&body).expect("the dashboard is JSON");
+    let mut shown = BTreeSet::new();
+    for widget in body["widgets"].as_array().unwrap().iter().filter(|widget| widget["type"] == "metric") {
+        for row in widget["properties"]["metrics"].as_array().unwrap() {
+            let texts: Vec<&str> = row.as_array().unwrap().iter().filter_map(|cell| cell.as_str()).collect();
+            if let [NAMESPACE, name, dimensions @ ..] = &texts[..] {
+                assert_kept(name, &dimensions.iter().copied().step_by(2).collect());
+                shown.insert((*name).to_owned());
+            } else if let Some(search) = row[0]["expression"].as_str() {
+                let schema =
+                    search.split(['{', '}']).nth(1).unwrap().strip_prefix("postback,").expect("a schema of ours");
+                let name = search.split("MetricName=\"").nth(1).unwrap().split('"').next().unwrap();
+                assert_kept(name, &schema.split(',').collect());
+                shown.insert(name.to_owned());
+            }
+        }
+    }
+    let kinds_are_shown = "cases_opened";
+    let all = METRICS.into_iter().map(|metric| metric.name.to_owned()).filter(|name| name != kinds_are_shown);
+    assert_eq!(shown, all.collect());
+}
+
 #[test]
 fn the_readme_lists_every_variable_with_its_default_and_meaning() {
     let readme = read("README.md");
@@ -211,6 +328,7 @@ const EDGE: &[&str] = &[
     "src/operator.rs",
     "src/secrets.rs",
     "src/store.rs",
+    "src/tally.rs",
 ];
 
 #[test]

@@ -1,0 +1,456 @@
+//! The line of a call: what a person searches for, and in the same object what CloudWatch counts, in its embedded metric
+//! format.
+//!
+//! For seeing and never for the books: CloudWatch keeps floats, may count a line twice, and knows nothing of a call whose
+//! process died after the commit. Must never name a dimension whose values a caller could choose, since each value is a
+//! metric that is paid for, and never hold a secret, a query or a signature. Pure: the time comes in.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
+use serde_json::value::RawValue;
+
+use crate::id::Currency;
+use crate::ledger::{Case, CaseKind};
+use crate::money::Amount;
+use crate::offerwall::{Claim, Happened, Note};
+
+/// The namespace of every metric.
+pub const NAMESPACE: &str = "postback";
+
+/// What stands for the network of a call that leads to none.
+pub const NO_NETWORK: &str = "none";
+
+/// A number that CloudWatch keeps.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name, which is also its member in the line.
+    pub name: &'static str,
+    unit: &'static str,
+    by: By,
+}
+
+impl Metric {
+    /// The sets of dimensions that it is kept by; each combination of their values is a metric of its own.
+    pub fn dimensions(&self) -> &'static [&'static [&'static str]] {
+        self.by.dimensions()
+    }
+}
+
+/// What a metric is kept by. The function is always among it: an account may hold more than one deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Outcome,
+    Network,
+    Currency,
+}
+
+impl By {
+    const ALL: [By; 3] = [By::Outcome, By::Network, By::Currency];
+
+    fn dimensions(self) -> &'static [&'static [&'static str]] {
+        match self {
+            By::Outcome => &[&["function", "network", "outcome"], &["function", "outcome"]],
+            By::Network => &[&["function", "network"], &["function"]],
+            By::Currency => &[&["function", "network", "currency"]],
+        }
+    }
+}
+
+const fn count(name: &'static str, by: By) -> Metric {
+    Metric { name, unit: "Count", by }
+}
+
+/// One for each call.
+pub const CALLBACKS: Metric = count("callbacks", By::Outcome);
+/// One for each call that was verified and read, whatever came of it: its network is sending.
+pub const UNDERSTOOD: Metric = count("understood", By::Network);
+/// How long a call took.
+pub const DURATION: Metric = Metric { name: "duration_ms", unit: "Milliseconds", by: By::Network };
+/// Postings that were tried again because another one was in their way.
+pub const RETRIES: Metric = count("contention_retries", By::Network);
+/// Cases of any kind; each kind has a metric of its own beside it.
+pub const CASES: Metric = count("cases_opened", By::Network);
+const CONFLICT: Metric = count("cases_conflict", By::Network);
+const LATE_CREDIT: Metric = count("cases_late_credit", By::Network);
+const OVERDRAWN: Metric = count("cases_overdrawn", By::Network);
+const REVERSAL_WITHOUT_CREDIT: Metric = count("cases_reversal_without_credit", By::Network);
+const OVER_CAP: Metric = count("cases_over_cap", By::Network);
+/// Coins that users got.
+pub const CREDITED: Metric = Metric { name: "coins_credited", unit: "None", by: By::Currency };
+/// Coins that are kept back.
+pub const SUSPENDED: Metric = Metric { name: "coins_suspended", unit: "None", by: By::Currency };
+/// Coins that were taken back.
+pub const REVERSED: Metric = Metric { name: "coins_reversed", unit: "None", by: By::Currency };
+
+/// Every metric.
+pub const METRICS: [&Metric; 13] = [
+    &CALLBACKS,
+    &UNDERSTOOD,
+    &DURATION,
+    &RETRIES,
+    &CASES,
+    &CONFLICT,
+    &LATE_CREDIT,
+    &OVERDRAWN,
+    &REVERSAL_WITHOUT_CREDIT,
+    &OVER_CAP,
+    &CREDITED,
+    &SUSPENDED,
+    &REVERSED,
+];
+
+fn of_kind(kind: CaseKind) -> &'static Metric {
+    match kind {
+        CaseKind::Conflict(_) => &CONFLICT,
+        CaseKind::LateCredit => &LATE_CREDIT,
+        CaseKind::Overdrawn => &OVERDRAWN,
+        CaseKind::ReversalWithoutCredit => &REVERSAL_WITHOUT_CREDIT,
+        CaseKind::OverCap => &OVER_CAP,
+    }
+}
+
+/// What a call moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// As what.
+    pub happened: Happened,
+    /// The signed change of the balance.
+    pub amount: Amount,
+    /// The currency of the account.
+    pub currency: Currency,
+}
+
+impl Moved {
+    /// Its metric and its size.
+    fn measured(&self) -> Option<(&'static Metric, Amount)> {
+        match self.happened {
+            Happened::Credited => Some((&CREDITED, self.amount)),
+            Happened::Suspended => Some((&SUSPENDED, self.amount)),
+            Happened::Reversed => Some((&REVERSED, self.amount.negated())),
+            Happened::ReversedUnseen
+            | Happened::LateCredit
+            | Happened::Duplicate
+            | Happened::Conflict
+            | Happened::Noted(Note::Pending | Note::Test | Note::Ignored) => None,
+        }
+    }
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// When it was answered.
+    pub at: Timestamp,
+    /// The function that answered.
+    pub function: &'a str,
+    /// The enabled network that the call's path leads to.
+    pub network: Option<&'a str>,
+    pub claim: Option<&'a Claim>,
+    pub outcome: &'static str,
+    /// Why it was refused, without anything of its values.
+    pub why: Option<&'a str>,
+    /// Whether the network does not send again.
+    pub r#final: bool,
+    /// Whether it was verified and read.
+    pub understood: bool,
+    pub moved: Option<&'a Moved>,
+    /// The cases that it opened.
+    pub cases: &'a [Case],
+    /// The status that the caller heard.
+    pub status: u16,
+    pub took: Duration,
+    /// Requests to DynamoDB, each attempt for itself.
+    pub requests: u32,
+    /// Postings that were tried again because another one was in their way.
+    pub retries: u32,
+}
+
+/// A metric's value in one line.
+enum Value {
+    Count(u64),
+    Coins(Amount),
+}
+
+impl Line<'_> {
+    /// The line, without its end.
+    pub fn json(&self) -> String {
+        /// What a line of a credit fits into.
+        const USUAL: usize = 1024;
+        let mut line = Vec::with_capacity(USUAL);
+        serde_json::to_writer(&mut line, self).expect("texts and numbers are JSON");
+        String::from_utf8(line).expect("JSON is UTF-8")
+    }
+
+    /// What this call adds to each metric; what is missing adds nothing.
+    fn measured(&self) -> Vec<(&'static Metric, Value)> {
+        let duration = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
+        let mut measured = Vec::with_capacity(6);
+        measured.extend([(&CALLBACKS, Value::Count(1)), (&DURATION, Value::Count(duration))]);
+        let mut count = |metric, number: u64| {
+            if number > 0 {
+                measured.push((metric, Value::Count(number)));
+            }
+        };
+        count(&UNDERSTOOD, self.understood.into());
+        count(&RETRIES, self.retries.into());
+        count(&CASES, self.cases.iter().map(|_| 1).sum());
+        for metric in METRICS {
+            count(metric, self.cases.iter().filter(|case| of_kind(case.kind) == metric).map(|_| 1).sum());
+        }
+        let moved = self.moved.and_then(Moved::measured);
+        measured.extend(moved.map(|(metric, amount)| (metric, Value::Coins(amount))));
+        measured
+    }
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let measured = self.measured();
+        let mut line = serializer.serialize_map(None)?;
+        // The names that Lambda looks for.
+        line.serialize_entry("timestamp", &format_args!("{:.6}", self.at))?;
+        line.serialize_entry("level", "INFO")?;
+        line.serialize_entry("message", "postback")?;
+        line.serialize_entry("function", self.function)?;
+        line.serialize_entry("network", self.network.unwrap_or(NO_NETWORK))?;
+        if let Some(claim) = self.claim {
+            line.serialize_entry("trans_id", claim.trans_id.as_str())?;
+            line.serialize_entry("class", claim.status.as_str())?;
+        }
+        line.serialize_entry("outcome", self.outcome)?;
+        if let Some(why) = self.why {
+            line.serialize_entry("why", why)?;
+        }
+        if self.r#final {
+            line.serialize_entry("final", &true)?;
+        }
+        if !self.cases.is_empty() {
+            line.serialize_entry("cases", &self.cases.iter().map(Case::id).collect::<Vec<_>>().join(" "))?;
+        }
+        line.serialize_entry("status", &self.status)?;
+        line.serialize_entry("dynamodb_requests", &self.requests)?;
+        if let Some(moved) = self.moved {
+            line.serialize_entry("currency", moved.currency.as_str())?;
+        }
+        for (metric, value) in &measured {
+            line.serialize_entry(metric.name, value)?;
+        }
+        line.serialize_entry("_aws", &Embedded { at: self.at, measured: &measured })?;
+        line.end()
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Count(number) => serializer.serialize_u64(*number),
+            // The decimal as it is: no float of ours stands between it and the line.
+            Value::Coins(amount) => {
+                RawValue::from_string(amount.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+            }
+        }
+    }
+}
+
+/// What tells CloudWatch which members of the line to count, and by what.
+struct Embedded<'a> {
+    at: Timestamp,
+    measured: &'a [(&'static Metric, Value)],
+}
+
+impl Embedded<'_> {
+    fn by(&self, by: By) -> impl Iterator<Item = &'static Metric> {
+        self.measured.iter().map(|(metric, _)| *metric).filter(move |metric| metric.by == by)
+    }
+}
+
+impl Serialize for Embedded<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let directives = || {
+            let used = By::ALL.into_iter().filter(|by| self.by(*by).next().is_some());
+            used.map(|by| Directive { embedded: self, by })
+        };
+        let mut embedded = serializer.serialize_struct("Embedded", 2)?;
+        embedded.serialize_field("Timestamp", &self.at.as_millisecond())?;
+        embedded.serialize_field("CloudWatchMetrics", &List(directives))?;
+        embedded.end()
+    }
+}
+
+/// The metrics that are kept by the same dimensions.
+struct Directive<'a> {
+    embedded: &'a Embedded<'a>,
+    by: By,
+}
+
+impl Serialize for Directive<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut directive = serializer.serialize_struct("Directive", 3)?;
+        directive.serialize_field("Namespace", NAMESPACE)?;
+        directive.serialize_field("Dimensions", self.by.dimensions())?;
+        directive.serialize_field("Metrics", &List(|| self.embedded.by(self.by)))?;
+        directive.end()
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut metric = serializer.serialize_struct("Metric", 2)?;
+        metric.serialize_field("Name", self.name)?;
+        metric.serialize_field("Unit", self.unit)?;
+        metric.end()
+    }
+}
+
+/// A list that is written as it is made.
+struct List<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for List<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::id::{TransId, UserId};
+    use crate::ledger::{Evidence, Field, Offer, Status};
+
+    fn case(kind: CaseKind) -> Case {
+        Case {
+            kind,
+            trans_id: TransId::new("net/1").unwrap(),
+            status: Status::Credit,
+            user: UserId::new("u").unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::ZERO,
+            detail: String::new(),
+            opened_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn moved(happened: Happened, amount: &str) -> Moved {
+        Moved { happened, amount: Amount::stored(amount).unwrap(), currency: Currency::new("coins").unwrap() }
+    }
+
+    /// A line of which nothing is known but its outcome.
+    fn bare(outcome: &'static str) -> Line<'static> {
+        Line {
+            at: "2026-11-30T12:00:00.0015Z".parse().unwrap(),
+            function: "f",
+            network: None,
+            claim: None,
+            outcome,
+            why: None,
+            r#final: false,
+            understood: false,
+            moved: None,
+            cases: &[],
+            status: 404,
+            took: Duration::from_micros(2999),
+            requests: 0,
+            retries: 0,
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_call_that_leads_nowhere() {
+        let expected = concat!(
+            r#"{"timestamp":"2026-11-30T12:00:00.001500Z","level":"INFO","message":"postback","function":"f","#,
+            r#""network":"none","outcome":"unknown_network","status":404,"dynamodb_requests":0,"callbacks":1,"#,
+            r#""duration_ms":2,"_aws":{"Timestamp":1796040000001,"CloudWatchMetrics":[{"Namespace":"postback","#,
+            r#""Dimensions":[["function","network","outcome"],["function","outcome"]],"#,
+            r#""Metrics":[{"Name":"callbacks","Unit":"Count"}]},{"Namespace":"postback","#,
+            r#""Dimensions":[["function","network"],["function"]],"#,
+            r#""Metrics":[{"Name":"duration_ms","Unit":"Milliseconds"}]}]}}"#,
+        );
+        assert_eq!(bare("unknown_network").json(), expected);
+    }
+
+    #[test]
+    fn the_line_of_a_credit_with_everything_in_it() {
+        let claim = Claim {
+            trans_id: TransId::new("net/\"1\"").unwrap(),
+            status: Status::Credit,
+            user: UserId::new("u").unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::ZERO,
+            evidence: Evidence::default(),
+            offer: Offer::default(),
+        };
+        let line = Line {
+            network: Some("net"),
+            claim: Some(&claim),
+            why: Some("because"),
+            r#final: true,
+            understood: true,
+            moved: Some(&moved(Happened::Credited, "99999999999999999999.00000001")),
+            cases: &[case(CaseKind::Conflict(Field::User)), case(CaseKind::OverCap)],
+            status: 200,
+            requests: 4,
+            retries: 3,
+            ..bare("credited")
+        };
+        let expected = concat!(
+            r#"{"timestamp":"2026-11-30T12:00:00.001500Z","level":"INFO","message":"postback","function":"f","#,
+            r#""network":"net","trans_id":"net/\"1\"","class":"credit","outcome":"credited","why":"because","#,
+            r#""final":true,"cases":"conflict/net/1/credit/user over_cap/net/1/credit","status":200,"#,
+            r#""dynamodb_requests":4,"currency":"coins","callbacks":1,"duration_ms":2,"understood":1,"#,
+            r#""contention_retries":3,"cases_opened":2,"cases_conflict":1,"cases_over_cap":1,"#,
+            r#""coins_credited":99999999999999999999.00000001,"#,
+        );
+        let json = line.json();
+        assert!(json.starts_with(expected), "{json}");
+        let by_currency = concat!(
+            r#"{"Namespace":"postback","Dimensions":[["function","network","currency"]],"#,
+            r#""Metrics":[{"Name":"coins_credited","Unit":"None"}]}]}}"#,
+        );
+        assert!(json.ends_with(by_currency), "{json}");
+    }
+
+    #[test]
+    fn coins_are_counted_for_what_happened_to_them_and_are_never_below_zero() {
+        let member = |happened, amount| {
+            let json = Line { moved: Some(&moved(happened, amount)), ..bare("x") }.json();
+            json.split(',').find(|member| member.starts_with("\"coins")).map(str::to_owned)
+        };
+        assert_eq!(member(Happened::Credited, "0.5").as_deref(), Some("\"coins_credited\":0.5"));
+        assert_eq!(member(Happened::Suspended, "7").as_deref(), Some("\"coins_suspended\":7"));
+        assert_eq!(member(Happened::Reversed, "-0.00000001").as_deref(), Some("\"coins_reversed\":0.00000001"));
+        for happened in [Happened::ReversedUnseen, Happened::LateCredit, Happened::Duplicate, Happened::Conflict] {
+            assert_eq!(member(happened, "1"), None, "{happened:?} moves nothing");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_case_has_a_metric_named_after_it() {
+        for kind in [
+            CaseKind::Conflict(Field::Amount),
+            CaseKind::LateCredit,
+            CaseKind::Overdrawn,
+            CaseKind::ReversalWithoutCredit,
+            CaseKind::OverCap,
+        ] {
+            assert_eq!(of_kind(kind).name, format!("cases_{}", kind.as_str()));
+            assert!(METRICS.contains(&of_kind(kind)), "{kind:?}");
+            let json = Line { cases: &[case(kind), case(kind)], ..bare("x") }.json();
+            let counted = format!("\"cases_opened\":2,\"cases_{}\":2,", kind.as_str());
+            assert!(json.contains(&counted), "{json}");
+        }
+    }
+
+    #[test]
+    fn no_metric_has_the_name_of_another_member() {
+        let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        names.extend(["timestamp", "level", "message", "function", "network", "trans_id", "class", "outcome", "why"]);
+        names.extend(["final", "cases", "status", "dynamodb_requests", "currency", "_aws"]);
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
