@@ -240,7 +240,7 @@ async fn every_outcome_has_one_line_at_any_log_level_whose_counts_requests_and_c
             function.process.kill().await;
             let log = function.process.output();
             assert_eq!(log.contains("\"level\":\"WARN\""), level == "trace", "the level counts for every other line");
-            for secret in [SECRET, "retired-secret", "signature=", "user_id=", "dummy", "amount=", "192.0.2"] {
+            for secret in [SECRET, "retired-secret", "signature=", "user_id=", "dummy", "amount="] {
                 assert!(!log.contains(secret), "{secret} in {log}");
             }
         })
