@@ -245,3 +245,26 @@ fn every_table_that_is_missing_is_told_at_once() {
             .collect()
     );
 }
+
+#[test]
+fn fields_encoded_anew_are_signed_in_the_order_in_which_they_were_sent_or_by_their_names() {
+    let coins = Coins { currency: Currency::new("coins").unwrap(), scale: Scale::new(2).unwrap() };
+    // By hashlib, of the fields as PHP's http_build_query writes them, and the secret behind.
+    let as_sent = "ca94b153478b06e8a90120b135dcf6ed681a14b11bf3b111a9755aeab417730e";
+    let by_name = "2dec89711769a3591b7055b09c556a111795142e262722dc702f1fbd1f710226";
+    for (message, right, wrong) in [("{$fields}", as_sent, by_name), ("{$sorted}", by_name, as_sent)] {
+        let document = format!(
+            "[networks.mine]\nbase = \"standard\"\nnetwork.name = \"Mine\"\n\
+             [networks.mine.signature]\nalgorithm = \"sha256\"\nmessage = \"{message}{{$secret}}\"\nparameter = \"sig\"\n\
+             fields = {{ form = \"pairs\", joiner = \"&\", encoding = \"php\" }}"
+        );
+        let mine = preset(&Catalogue::with("networks.toml", &document).unwrap(), "mine");
+        let read = |hash: &str| {
+            let query = format!("user_id=42&trans_id=b%20c&status=1&currency_amount=5&sig={hash}");
+            let mut request = Request::default();
+            (request.method, request.query) = ("GET".to_owned(), query);
+            offerwall::read(&mine, &[Key::from("local-secret")], &coins, &request).is_ok()
+        };
+        assert_eq!((read(right), read(wrong)), (true, false), "{message}");
+    }
+}
