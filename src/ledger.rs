@@ -6,6 +6,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 use crate::id::{Currency, Network, TransId, UserId};
 use crate::money::Amount;
@@ -20,6 +21,12 @@ pub const OFFER_NAME_MAX: usize = 64;
 /// Most characters kept of a source address: the longest text of an IPv6 address.
 pub const SOURCE_IP_MAX: usize = 45;
 
+/// Most bytes kept of who decided something, and of why.
+pub const BY_MAX: usize = 64;
+
+/// See [`BY_MAX`].
+pub const REASON_MAX: usize = 256;
+
 /// What an entry does to its conversation; the second half of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
@@ -27,6 +34,14 @@ pub enum Status {
     Credit,
     /// A credit taken back.
     Reversal,
+    /// Held coins made available to their user.
+    Release,
+    /// Coins in suspense given to the user whom a person found.
+    Assign,
+    /// The same coins taken out of suspense.
+    Clear,
+    /// A correction by a person who worked a case of this kind.
+    Adjust(CaseKind),
 }
 
 impl Status {
@@ -35,12 +50,28 @@ impl Status {
         match self {
             Status::Credit => "credit",
             Status::Reversal => "reversal",
+            Status::Release => "release",
+            Status::Assign => "assign",
+            Status::Clear => "clear",
+            Status::Adjust(kind) => match kind {
+                CaseKind::Conflict(Field::User) => "adjust_conflict_user",
+                CaseKind::Conflict(Field::Currency) => "adjust_conflict_currency",
+                CaseKind::Conflict(Field::Amount) => "adjust_conflict_amount",
+                CaseKind::LateCredit => "adjust_late_credit",
+                CaseKind::Overdrawn => "adjust_overdrawn",
+                CaseKind::Shortfall => "adjust_shortfall",
+                CaseKind::ReversalWithoutCredit => "adjust_reversal_without_credit",
+                CaseKind::OverCap => "adjust_over_cap",
+                CaseKind::UnknownUser => "adjust_unknown_user",
+                CaseKind::SettingsBroken => "adjust_settings_broken",
+            },
         }
     }
 
     /// Reads a stored status.
     pub fn stored(text: &str) -> Option<Status> {
-        [Status::Credit, Status::Reversal].into_iter().find(|status| status.as_str() == text)
+        let plain = [Status::Credit, Status::Reversal, Status::Release, Status::Assign, Status::Clear];
+        plain.into_iter().chain(CaseKind::ALL.map(Status::Adjust)).find(|status| status.as_str() == text)
     }
 }
 
@@ -55,8 +86,12 @@ pub struct Entry {
     pub user: UserId,
     /// What it does to its conversation.
     pub currency: Currency,
-    /// The signed change of that balance.
+    /// The signed change of that balance, available and held together.
     pub amount: Amount,
+    /// What it does to the held part of the balance; `None` where it moves available coins only.
+    pub held: Option<Held>,
+    /// What a reversal could not take back, where the deployment bears that loss; else zero.
+    pub absorbed: Amount,
     /// When its posting was planned.
     pub received_at: Timestamp,
     /// A placeholder where a credit would be: its reversal came first, and the late credit must move nothing.
@@ -67,6 +102,42 @@ pub struct Entry {
     pub evidence: Evidence,
     /// What the network says that the user did.
     pub offer: Offer,
+    /// The person who decided it, where it was not a network.
+    pub decision: Option<Decision>,
+}
+
+/// What an entry does to the held part of a balance, and with it to the row that stands for these coins in the queue of
+/// holds: a change above zero makes the row, one below zero takes it away, so that the coins leave the hold once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The signed change of the held part; the rest of [`Entry::amount`] changes the available one.
+    pub change: Amount,
+    /// When the coins become available by themselves; `None` where they wait for a person.
+    pub release_at: Option<Timestamp>,
+}
+
+/// Held coins of one conversation: what waits in the queue of holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// The conversation whose credit it is.
+    pub trans_id: TransId,
+    /// Whose held part they are in.
+    pub user: UserId,
+    /// The currency of that account.
+    pub currency: Currency,
+    /// The coins, above zero.
+    pub amount: Amount,
+    /// When they become available by themselves; `None` where they wait for a person.
+    pub release_at: Option<Timestamp>,
+}
+
+/// Who decided something that no machine may decide, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Who, at most [`BY_MAX`] bytes.
+    pub by: String,
+    /// Why, at most [`REASON_MAX`] bytes.
+    pub reason: String,
 }
 
 /// Where an entry came from: enough to find the request in a network's own log. Empty where no request was there.
@@ -101,35 +172,61 @@ impl Entry {
         self.trans_id == other.trans_id && self.status == other.status
     }
 
+    /// The change of the available part of the balance; `None` out of range.
+    pub fn available(&self) -> Option<Amount> {
+        self.amount.checked_add(self.held_change().negated())
+    }
+
+    /// The change of the held part of the balance.
+    pub fn held_change(&self) -> Amount {
+        self.held.map_or(Amount::ZERO, |held| held.change)
+    }
+
     /// The user that the caller named.
     pub fn user_claimed(&self) -> &UserId {
         self.user_received.as_ref().unwrap_or(&self.user)
     }
 }
 
-/// One transaction: all of it happens, or nothing does. The change of the account is never given beside the entries but
+/// One transaction: all of it happens, or nothing does. The change of an account is never given beside the entries but
 /// derived from them, so no coins can move without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posting {
     /// The entry that decides whether this is new.
     pub entry: Entry,
-    /// Another entry of the same conversation that must not exist either. It moves nothing.
+    /// Another entry of the same conversation that must not exist either, and is not on the same account where it moves
+    /// anything.
     pub companion: Option<Entry>,
-    /// What the balance must be before [`Posting::entry`] changes it.
-    pub guard: Guard,
+    /// What must be true of the entry's account before the change; all of it.
+    pub guards: Vec<Guard>,
     /// What it opens; each id is new when the entry is.
     pub cases: Vec<Case>,
+    /// The case that it settles, which must be open.
+    pub closes: Option<Closing>,
 }
 
-/// A condition on the available balance of the entry's account, before the change.
+impl Posting {
+    /// The posting of an entry and nothing else.
+    pub fn of(entry: Entry) -> Posting {
+        Posting { entry, companion: None, guards: Vec::new(), cases: Vec::new(), closes: None }
+    }
+}
+
+/// A condition on the account of a posting's entry, before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Any balance will do.
-    None,
-    /// This much must be there.
+    /// The account exists: the user is known to the app.
+    Known,
+    /// This much must be available.
     AtLeast(Amount),
-    /// Less than this must be there; an account that does not exist has nothing.
+    /// Less than this must be available; an account that does not exist has nothing.
     Below(Amount),
+    /// Just this must be available; an account that does not exist has nothing.
+    Exactly(Amount),
+    /// Something was credited on this day, or a later one, and no more than this; the entry's amount counts into it.
+    CreditedAtMost(Date, Amount),
+    /// Nothing was credited on this day or a later one; the entry's amount is the day's first.
+    FirstOf(Date),
 }
 
 /// What became of a posting, in order of precedence.
@@ -146,7 +243,7 @@ pub enum Outcome {
 }
 
 /// The first thing in which a known entry and a new one differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
     /// Whom the caller named.
     User,
@@ -171,8 +268,12 @@ impl fmt::Display for Field {
 pub enum Refusal {
     /// The companion exists: the conversation changed after it was read.
     Companion,
-    /// The guard did not hold.
-    Balance,
+    /// The coins are not held any more: they were released or taken back.
+    Hold,
+    /// A guard did not hold.
+    Account,
+    /// The case is not open any more: somebody else closed it.
+    Case,
 }
 
 /// Whether a stored entry and a new one with its key are the same.
@@ -191,10 +292,18 @@ pub fn judge(stored: Entry, new: &Entry) -> Outcome {
         Outcome::Conflict(stored, Field::User)
     } else if stored.currency != new.currency {
         Outcome::Conflict(stored, Field::Currency)
-    } else if new.status == Status::Credit && !same_amount {
+    } else if amount_counts(new.status) && !same_amount {
         Outcome::Conflict(stored, Field::Amount)
     } else {
         Outcome::Replayed(stored)
+    }
+}
+
+/// Whether the amount of an entry is its caller's choice. That of all others is what was credited.
+fn amount_counts(status: Status) -> bool {
+    match status {
+        Status::Credit | Status::Adjust(_) => true,
+        Status::Reversal | Status::Release | Status::Assign | Status::Clear => false,
     }
 }
 
@@ -208,24 +317,36 @@ pub fn judge_known(known: &[Entry], posting: &Posting) -> Option<Outcome> {
 pub struct Case {
     /// Why it was opened.
     pub kind: CaseKind,
-    /// The conversation that it is about.
-    pub trans_id: TransId,
-    /// The entry of that conversation that it is about.
-    pub status: Status,
-    /// Whose account the entry in question is on.
-    pub user: UserId,
-    /// The currency of that account.
-    pub currency: Currency,
-    /// The change of the balance that is in question; zero where nobody can say.
-    pub amount: Amount,
+    /// What it is about.
+    pub about: About,
     /// What happened, as a sentence for whoever opens the case.
     pub detail: String,
-    /// When the posting that met it was planned.
+    /// When what it is about was planned or met.
     pub opened_at: Timestamp,
 }
 
+/// What a case is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// An entry of a conversation, recorded or not.
+    Entry {
+        /// The conversation.
+        trans_id: TransId,
+        /// The entry of it.
+        status: Status,
+        /// Whose account the entry in question is on.
+        user: UserId,
+        /// The currency of that account.
+        currency: Currency,
+        /// The change of the balance that is in question; zero where nobody can say.
+        amount: Amount,
+    },
+    /// A version of the settings.
+    Settings(u64),
+}
+
 /// Why a case was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CaseKind {
     /// A known key came with another user, currency or amount: the first of these that differs.
     Conflict(Field),
@@ -233,32 +354,108 @@ pub enum CaseKind {
     LateCredit,
     /// A reversal took coins that were already spent: the balance is below zero.
     Overdrawn,
+    /// A reversal found coins already spent, and took only what was left: the rest is our loss.
+    Shortfall,
     /// A reversal came for a credit that we never saw.
     ReversalWithoutCredit,
-    /// A credit above the network's cap: its coins are kept back.
+    /// A credit above a cap of the network: its coins are held until a person releases them.
     OverCap,
+    /// A credit for a user whom the app does not know: its coins are in suspense.
+    UnknownUser,
+    /// A version of the settings that does not read: the last good one stays in force.
+    SettingsBroken,
 }
 
 impl CaseKind {
+    /// Every kind.
+    pub const ALL: [CaseKind; 10] = [
+        CaseKind::Conflict(Field::User),
+        CaseKind::Conflict(Field::Currency),
+        CaseKind::Conflict(Field::Amount),
+        CaseKind::LateCredit,
+        CaseKind::Overdrawn,
+        CaseKind::Shortfall,
+        CaseKind::ReversalWithoutCredit,
+        CaseKind::OverCap,
+        CaseKind::UnknownUser,
+        CaseKind::SettingsBroken,
+    ];
+
     /// The kind as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             CaseKind::Conflict(_) => "conflict",
             CaseKind::LateCredit => "late_credit",
             CaseKind::Overdrawn => "overdrawn",
+            CaseKind::Shortfall => "shortfall",
             CaseKind::ReversalWithoutCredit => "reversal_without_credit",
             CaseKind::OverCap => "over_cap",
+            CaseKind::UnknownUser => "unknown_user",
+            CaseKind::SettingsBroken => "settings_broken",
         }
     }
 }
 
 impl Case {
+    /// A case about an entry.
+    pub fn about(kind: CaseKind, entry: &Entry, detail: String) -> Case {
+        let about = About::Entry {
+            trans_id: entry.trans_id.clone(),
+            status: entry.status,
+            user: entry.user.clone(),
+            currency: entry.currency.clone(),
+            amount: entry.amount,
+        };
+        Case { kind, about, detail, opened_at: entry.received_at }
+    }
+
     /// The key of the case, made of what it is about, so that a fact that repeats opens it once.
     pub fn id(&self) -> String {
-        let id = format!("{}/{}/{}", self.kind.as_str(), self.trans_id, self.status.as_str());
-        match self.kind {
-            CaseKind::Conflict(field) => format!("{id}/{field}"),
-            CaseKind::LateCredit | CaseKind::Overdrawn | CaseKind::ReversalWithoutCredit | CaseKind::OverCap => id,
+        let kind = self.kind.as_str();
+        match (&self.about, self.kind) {
+            (About::Settings(version), _) => format!("{kind}/{version}"),
+            (About::Entry { trans_id, status, .. }, CaseKind::Conflict(field)) => {
+                format!("{kind}/{trans_id}/{}/{field}", status.as_str())
+            }
+            (About::Entry { trans_id, status, .. }, _) => format!("{kind}/{trans_id}/{}", status.as_str()),
+        }
+    }
+}
+
+/// How a case was closed, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closing {
+    /// The case, see [`Case::id`].
+    pub case_id: String,
+    /// What was done.
+    pub resolution: Resolution,
+    /// Who did it, and why.
+    pub decision: Decision,
+    /// When.
+    pub closed_at: Timestamp,
+}
+
+/// What a person did about a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// Held coins were released to their user.
+    Released,
+    /// Coins in suspense were given to this user.
+    Assigned(UserId),
+    /// The balance of the case's user was corrected by this signed amount.
+    Adjusted(Amount),
+    /// Nothing was moved: there was nothing to move, or it was done elsewhere.
+    Noted,
+}
+
+impl fmt::Display for Resolution {
+    /// As it is stored.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Resolution::Released => f.write_str("released"),
+            Resolution::Assigned(user) => write!(f, "assigned to {user}"),
+            Resolution::Adjusted(amount) => write!(f, "adjusted by {amount}"),
+            Resolution::Noted => f.write_str("noted"),
         }
     }
 }
@@ -274,6 +471,8 @@ mod tests {
             user: UserId::new(user).unwrap(),
             currency: Currency::new("coins").unwrap(),
             amount: Amount::stored(amount).unwrap(),
+            held: None,
+            absorbed: Amount::ZERO,
             received_at: Timestamp::UNIX_EPOCH,
             void: false,
             user_received: None,
@@ -284,6 +483,7 @@ mod tests {
                 fingerprint: "00".into(),
             },
             offer: Offer::default(),
+            decision: None,
         }
     }
 
