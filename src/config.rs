@@ -34,7 +34,9 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     variable("TRANSACTIONS_TABLE", "transactions", "the table of entries"),
     variable("ACCOUNTS_TABLE", "accounts", "the table of balances"),
+    variable("HOLDS_TABLE", "holds", "the table of held coins"),
     variable("CASES_TABLE", "cases", "the table of cases"),
+    variable("SETTINGS_TABLE", "settings", "the table of settings"),
     variable(
         "NETWORKS",
         "",
@@ -149,7 +151,9 @@ impl Config {
             tables: Tables {
                 transactions: env.parsed("TRANSACTIONS_TABLE", table),
                 accounts: env.parsed("ACCOUNTS_TABLE", table),
+                holds: env.parsed("HOLDS_TABLE", table),
                 cases: env.parsed("CASES_TABLE", table),
+                settings: env.parsed("SETTINGS_TABLE", table),
             },
             networks: networks(&env, &catalogue),
             catalogue,

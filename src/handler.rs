@@ -248,7 +248,11 @@ impl App {
                 true => self.store.conversation(&claim.trans_id, deadline).await?,
                 false => Vec::new(),
             };
-            for (mut posting, meaning) in offerwall::plan(preset, claim, &conversation, Timestamp::now()) {
+            let balance = match offerwall::needs_balance(preset, claim, &conversation) {
+                Some((user, currency)) => Some(self.store.balance(user, currency, deadline).await?),
+                None => None,
+            };
+            for (mut posting, meaning) in offerwall::plan(preset, claim, &conversation, balance, Timestamp::now()) {
                 let outcome = match ledger::judge_known(&conversation, &posting) {
                     Some(outcome) => outcome,
                     None => self.store.post(&posting, deadline).await?,

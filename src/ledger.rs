@@ -312,6 +312,45 @@ pub fn judge_known(known: &[Entry], posting: &Posting) -> Option<Outcome> {
     known.iter().find(|entry| entry.same_key(&posting.entry)).map(|stored| judge(stored.clone(), &posting.entry))
 }
 
+/// Who has the coins of a conversation's credit: the user that a person gave them to, else the one on the credit.
+pub fn holder<'a>(credit: &'a Entry, conversation: &'a [Entry]) -> &'a UserId {
+    let assigned = conversation.iter().find(|entry| entry.status == Status::Assign);
+    &assigned.unwrap_or(credit).user
+}
+
+/// The coins of a conversation that are held and neither released, nor given to somebody, nor taken back.
+pub fn held_now(conversation: &[Entry]) -> Option<Hold> {
+    let left = conversation.iter().any(|entry| entry.held_change() < Amount::ZERO);
+    let credit = conversation.iter().find(|entry| entry.status == Status::Credit).filter(|_| !left)?;
+    let held = credit.held.filter(|held| held.change > Amount::ZERO)?;
+    Some(Hold {
+        trans_id: credit.trans_id.clone(),
+        user: credit.user.clone(),
+        currency: credit.currency.clone(),
+        amount: held.change,
+        release_at: held.release_at,
+    })
+}
+
+/// The posting that makes held coins available to their user.
+pub fn release(hold: &Hold, now: Timestamp) -> Posting {
+    Posting::of(Entry {
+        trans_id: hold.trans_id.clone(),
+        status: Status::Release,
+        user: hold.user.clone(),
+        currency: hold.currency.clone(),
+        amount: Amount::ZERO,
+        held: Some(Held { change: hold.amount.negated(), release_at: hold.release_at }),
+        absorbed: Amount::ZERO,
+        received_at: now,
+        void: false,
+        user_received: None,
+        evidence: Evidence::default(),
+        offer: Offer::default(),
+        decision: None,
+    })
+}
+
 /// Something that a machine must not decide: a row for a person to find and work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {

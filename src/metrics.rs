@@ -77,15 +77,20 @@ const LATE_CREDIT: Metric = count("cases_late_credit", By::Network);
 const OVERDRAWN: Metric = count("cases_overdrawn", By::Network);
 const REVERSAL_WITHOUT_CREDIT: Metric = count("cases_reversal_without_credit", By::Network);
 const OVER_CAP: Metric = count("cases_over_cap", By::Network);
+const SHORTFALL: Metric = count("cases_shortfall", By::Network);
+const UNKNOWN_USER: Metric = count("cases_unknown_user", By::Network);
+const SETTINGS_BROKEN: Metric = count("cases_settings_broken", By::Network);
 /// Coins that users got.
 pub const CREDITED: Metric = Metric { name: "coins_credited", unit: "None", by: By::Currency };
-/// Coins that are kept back.
+/// Coins that users get when their hold ends.
+pub const HELD: Metric = Metric { name: "coins_held", unit: "None", by: By::Currency };
+/// Coins that wait for a person.
 pub const SUSPENDED: Metric = Metric { name: "coins_suspended", unit: "None", by: By::Currency };
 /// Coins that were taken back.
 pub const REVERSED: Metric = Metric { name: "coins_reversed", unit: "None", by: By::Currency };
 
 /// Every metric.
-pub const METRICS: [&Metric; 13] = [
+pub const METRICS: [&Metric; 17] = [
     &CALLBACKS,
     &UNDERSTOOD,
     &DURATION,
@@ -95,8 +100,12 @@ pub const METRICS: [&Metric; 13] = [
     &LATE_CREDIT,
     &OVERDRAWN,
     &REVERSAL_WITHOUT_CREDIT,
+    &SHORTFALL,
     &OVER_CAP,
+    &UNKNOWN_USER,
+    &SETTINGS_BROKEN,
     &CREDITED,
+    &HELD,
     &SUSPENDED,
     &REVERSED,
 ];
@@ -107,7 +116,10 @@ fn of_kind(kind: CaseKind) -> &'static Metric {
         CaseKind::LateCredit => &LATE_CREDIT,
         CaseKind::Overdrawn => &OVERDRAWN,
         CaseKind::ReversalWithoutCredit => &REVERSAL_WITHOUT_CREDIT,
+        CaseKind::Shortfall => &SHORTFALL,
         CaseKind::OverCap => &OVER_CAP,
+        CaseKind::UnknownUser => &UNKNOWN_USER,
+        CaseKind::SettingsBroken => &SETTINGS_BROKEN,
     }
 }
 
@@ -127,6 +139,7 @@ impl Moved {
     fn measured(&self) -> Option<(&'static Metric, Amount)> {
         match self.happened {
             Happened::Credited => Some((&CREDITED, self.amount)),
+            Happened::Held => Some((&HELD, self.amount)),
             Happened::Suspended => Some((&SUSPENDED, self.amount)),
             Happened::Reversed => Some((&REVERSED, self.amount.negated())),
             Happened::ReversedUnseen
@@ -318,19 +331,17 @@ mod tests {
     use super::*;
 
     use crate::id::{TransId, UserId};
-    use crate::ledger::{Evidence, Field, Offer, Status};
+    use crate::ledger::{About, Evidence, Field, Offer, Status};
 
     fn case(kind: CaseKind) -> Case {
-        Case {
-            kind,
+        let about = About::Entry {
             trans_id: TransId::new("net/1").unwrap(),
             status: Status::Credit,
             user: UserId::new("u").unwrap(),
             currency: Currency::new("coins").unwrap(),
             amount: Amount::ZERO,
-            detail: String::new(),
-            opened_at: Timestamp::UNIX_EPOCH,
-        }
+        };
+        Case { kind, about, detail: String::new(), opened_at: Timestamp::UNIX_EPOCH }
     }
 
     fn moved(happened: Happened, amount: &str) -> Moved {
@@ -419,6 +430,7 @@ mod tests {
             json.split(',').find(|member| member.starts_with("\"coins")).map(str::to_owned)
         };
         assert_eq!(member(Happened::Credited, "0.5").as_deref(), Some("\"coins_credited\":0.5"));
+        assert_eq!(member(Happened::Held, "3").as_deref(), Some("\"coins_held\":3"));
         assert_eq!(member(Happened::Suspended, "7").as_deref(), Some("\"coins_suspended\":7"));
         assert_eq!(member(Happened::Reversed, "-0.00000001").as_deref(), Some("\"coins_reversed\":0.00000001"));
         for happened in [Happened::ReversedUnseen, Happened::LateCredit, Happened::Duplicate, Happened::Conflict] {
@@ -428,13 +440,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_case_has_a_metric_named_after_it() {
-        for kind in [
-            CaseKind::Conflict(Field::Amount),
-            CaseKind::LateCredit,
-            CaseKind::Overdrawn,
-            CaseKind::ReversalWithoutCredit,
-            CaseKind::OverCap,
-        ] {
+        for kind in CaseKind::ALL {
             assert_eq!(of_kind(kind).name, format!("cases_{}", kind.as_str()));
             assert!(METRICS.contains(&of_kind(kind)), "{kind:?}");
             let json = Line { cases: &[case(kind), case(kind)], ..bare("x") }.json();

@@ -8,17 +8,18 @@ use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
 use crate::event::{Answer, ContentType, Request};
 use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
 use crate::id::{Currency, IdError, TransId, UserId};
 use crate::ledger::{
-    Case, CaseKind, Entry, Evidence, Field, Guard, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome, Posting,
-    SOURCE_IP_MAX, Status,
+    Case, CaseKind, Entry, Evidence, Field, Guard, Held, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome, Posting,
+    SOURCE_IP_MAX, Status, held_now, holder,
 };
 use crate::money::{Amount, AmountError, RECEIVED_LENGTH_MAX, Received, Scale};
-use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Unit};
+use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Spent, Unit, UnknownUsers};
 use crate::signature::{Algorithm, BadSignature, Key, Place, Wire};
 
 /// The coins of a deployment.
@@ -147,9 +148,11 @@ impl fmt::Display for Fault {
 /// What a claim came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
-    /// The coins are in the account.
+    /// The coins are in the account, and available.
     Credited,
-    /// The coins are kept back for a person to release.
+    /// The coins are in the account, and become available by themselves.
+    Held,
+    /// The coins are recorded, and wait for a person: above a cap, or for a user whom the app does not know.
     Suspended,
     /// What was credited is taken back.
     Reversed,
@@ -170,6 +173,7 @@ impl Happened {
     pub fn as_str(self) -> &'static str {
         match self {
             Happened::Credited => "credited",
+            Happened::Held => "held",
             Happened::Suspended => "suspended",
             Happened::Reversed => "reversed",
             Happened::ReversedUnseen => "reversed_unseen",
@@ -251,13 +255,12 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
     if let Err((parameter, doubt)) = class {
         form.fault(&parameter, doubt.map_or(Why::UnknownStatus, Why::Doubt));
     }
-    let amount = match status {
+    let amount = if status == Some(Status::Reversal) {
         // What was credited is reversed: whatever this amount is, no reversal is lost for it.
-        Some(Status::Reversal) => {
-            let received = form.optional(Some(&names.amount), RECEIVED_LENGTH_MAX);
-            Some((Amount::ZERO, received.unwrap_or_default()))
-        }
-        Some(Status::Credit) | None => form.required(&names.amount, |text| {
+        let received = form.optional(Some(&names.amount), RECEIVED_LENGTH_MAX);
+        Some((Amount::ZERO, received.unwrap_or_default()))
+    } else {
+        form.required(&names.amount, |text| {
             let received = Received::read(text)?;
             let amount = match preset.unit {
                 _ if received.is_negative() => return Err(Why::NegativeCredit),
@@ -265,7 +268,7 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
                 Unit::Money(rate) => received.exchanged(rate, coins.scale)?,
             };
             Ok((amount, text.to_owned()))
-        }),
+        })
     };
     for (name, format) in &preset.formats {
         form.required(name, |text| if format.fits(text) { Ok(()) } else { Err(Why::Format) });
@@ -407,79 +410,186 @@ fn cut(mut text: String, max: usize) -> String {
 
 /// Whether the plan of this claim depends on what is known of its conversation. A credit's does not: it costs no read.
 pub fn needs_conversation(claim: &Claim) -> bool {
-    match claim.status {
-        Status::Credit => false,
-        Status::Reversal => true,
-    }
+    claim.status != Status::Credit
+}
+
+/// Whose balance the plan of this claim depends on beside its conversation: where a loss is ours, how large it is.
+pub fn needs_balance<'a>(
+    preset: &Preset,
+    claim: &Claim,
+    conversation: &'a [Entry],
+) -> Option<(&'a UserId, &'a Currency)> {
+    let credit = conversation.iter().find(|known| known.status == Status::Credit)?;
+    let spendable = !credit.amount.is_zero() && held_now(conversation).is_none();
+    let reversed = conversation.iter().any(|known| known.status == Status::Reversal);
+    let absorbs = preset.spent == Spent::Absorb && claim.status == Status::Reversal && spendable && !reversed;
+    absorbs.then(|| (holder(credit, conversation), &credit.currency))
 }
 
 /// The postings that settle a claim, to be tried in order until one is not refused, each with what it then means.
+/// `balance` is what [`needs_balance`] asks for.
 ///
-/// When all are refused, the conversation or the account changed since the conversation was read: read it again and
-/// plan anew.
-pub fn plan(preset: &Preset, claim: &Claim, conversation: &[Entry], now: Timestamp) -> Vec<(Posting, Happened)> {
+/// When all are refused, the conversation or the account changed since they were read: read them again and plan anew.
+pub fn plan(
+    preset: &Preset,
+    claim: &Claim,
+    conversation: &[Entry],
+    balance: Option<Amount>,
+    now: Timestamp,
+) -> Vec<(Posting, Happened)> {
     let entry = Entry {
         trans_id: claim.trans_id.clone(),
         status: claim.status,
         user: claim.user.clone(),
         currency: claim.currency.clone(),
         amount: claim.amount,
+        held: None,
+        absorbed: Amount::ZERO,
         received_at: now,
         void: false,
         user_received: None,
         evidence: claim.evidence.clone(),
         offer: claim.offer.clone(),
+        decision: None,
     };
-    match claim.status {
-        Status::Credit => match preset.cap {
-            Some(cap) if entry.amount > cap => vec![(suspend(entry, preset, cap), Happened::Suspended)],
-            _ => vec![(Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() }, Happened::Credited)],
-        },
-        Status::Reversal => match conversation.iter().find(|known| known.status == Status::Credit) {
-            Some(credit) => reverse(entry, credit),
-            None => vec![(reverse_unseen(entry), Happened::ReversedUnseen)],
-        },
+    if claim.status == Status::Credit {
+        return credit(preset, entry);
+    }
+    match conversation.iter().find(|known| known.status == Status::Credit) {
+        Some(credit) => reverse(preset, entry, credit, conversation, balance),
+        None => vec![(reverse_unseen(entry), Happened::ReversedUnseen)],
     }
 }
 
-/// Keeps back a credit that is above the cap, with a case: it is recorded, and nobody can spend it.
-fn suspend(mut entry: Entry, preset: &Preset, cap: Amount) -> Posting {
+/// Gives coins: available, or held for a while; above a cap, or to a user whom the app must know and does not, held until
+/// a person decides.
+fn credit(preset: &Preset, entry: Entry) -> Vec<(Posting, Happened)> {
+    if entry.amount.is_zero() {
+        return vec![(Posting::of(entry), Happened::Credited)];
+    }
+    let known: &[Guard] = match preset.unknown_users {
+        UnknownUsers::Create => &[],
+        UnknownUsers::Require => &[Guard::Known],
+    };
+    let post = |entry: Entry, more: &[Guard]| Posting { guards: [known, more].concat(), ..Posting::of(entry) };
+    let capped = preset.cap.filter(|cap| entry.amount > *cap);
+    let mut ways = Vec::new();
+    if capped.is_none() {
+        let (entry, happened) = held_for_a_while(preset, entry.clone());
+        match preset.cap_per_day {
+            None => ways.push((post(entry, &[]), happened)),
+            Some(cap) => {
+                let day = TimeZone::UTC.to_datetime(entry.received_at).date();
+                if let Some(room) = cap.checked_add(entry.amount.negated()).filter(|room| *room >= Amount::ZERO) {
+                    ways.push((post(entry.clone(), &[Guard::CreditedAtMost(day, room)]), happened));
+                    ways.push((post(entry, &[Guard::FirstOf(day)]), happened));
+                }
+            }
+        }
+    }
+    let above = match (capped, preset.cap_per_day) {
+        (Some(cap), _) => Some(format!("above the cap of {cap}")),
+        (None, Some(cap)) => Some(format!("above the cap of {cap} for one user and day")),
+        (None, None) => None,
+    };
+    if let Some(above) = above {
+        let entry = Entry { held: Some(Held { change: entry.amount, release_at: None }), ..entry.clone() };
+        let detail = format!(
+            "The credit of {} for user {} is {above}: the coins are held until somebody releases them.",
+            entry.amount, entry.user
+        );
+        let cases = vec![Case::about(CaseKind::OverCap, &entry, detail)];
+        ways.push((Posting { cases, ..post(entry, &[]) }, Happened::Suspended));
+    }
+    if preset.unknown_users == UnknownUsers::Require {
+        ways.push((suspend(preset, entry), Happened::Suspended));
+    }
+    ways
+}
+
+/// A credit under its network's hold, where it has one.
+fn held_for_a_while(preset: &Preset, entry: Entry) -> (Entry, Happened) {
+    let hold = preset.hold.filter(|_| preset.hold_above.is_none_or(|above| entry.amount > above));
+    // A time beyond what can be said is one that never comes: then a person releases.
+    match hold.map(|hold| entry.received_at.checked_add(hold).ok()) {
+        None => (entry, Happened::Credited),
+        Some(release_at) => (Entry { held: Some(Held { change: entry.amount, release_at }), ..entry }, Happened::Held),
+    }
+}
+
+/// Keeps the credit of a user whom the app does not know: it is recorded, and nobody can spend it.
+fn suspend(preset: &Preset, mut entry: Entry) -> Posting {
+    entry.held = Some(Held { change: entry.amount, release_at: None });
     let user = std::mem::replace(&mut entry.user, UserId::suspense(&preset.network));
     let detail = format!(
-        "The credit of {} for user {user} is above the cap of {cap}: the coins are kept in {}.",
+        "The credit of {} is for user {user}, whom the app does not know: the coins are kept in {}.",
         entry.amount, entry.user
     );
     entry.user_received = Some(user);
-    let cases = vec![case(CaseKind::OverCap, &entry, detail)];
-    Posting { entry, companion: None, guard: Guard::None, cases }
+    Posting { cases: vec![Case::about(CaseKind::UnknownUser, &entry, detail)], ..Posting::of(entry) }
 }
 
-/// Takes back what `credit` gave, from the user who got it: plainly where the coins are still there, else below zero
-/// with a case. The two guards leave no balance without a posting.
-fn reverse(mut entry: Entry, credit: &Entry) -> Vec<(Posting, Happened)> {
+/// Takes back what `credit` gave, from whoever has it: out of its hold, or plainly where the coins are still there, else as
+/// the network's settings say. The guards leave no balance without a posting.
+fn reverse(
+    preset: &Preset,
+    mut entry: Entry,
+    credit: &Entry,
+    conversation: &[Entry],
+    balance: Option<Amount>,
+) -> Vec<(Posting, Happened)> {
+    let holder = holder(credit, conversation);
     entry.amount = credit.amount.negated();
     entry.currency = credit.currency.clone();
-    if entry.user != credit.user {
-        entry.user_received = Some(std::mem::replace(&mut entry.user, credit.user.clone()));
+    if entry.user != *holder {
+        entry.user_received = Some(std::mem::replace(&mut entry.user, holder.clone()));
     }
-    let mut cases = Vec::new();
-    if let Some(named) = entry.user_received.as_ref().filter(|named| *named != credit.user_claimed()) {
+    let mut posting = Posting::of(entry);
+    if let Some(named) = posting.entry.user_received.as_ref().filter(|named| *named != credit.user_claimed()) {
         let detail = format!(
-            "The reversal names user {named}, the credit user {}: the coins were taken from {}.",
-            credit.user, credit.user
+            "The reversal names user {named}, the credit user {}: the coins were taken from {holder}.",
+            credit.user_claimed()
         );
-        cases.push(case(CaseKind::Conflict(Field::User), &entry, detail));
+        posting.cases.push(Case::about(CaseKind::Conflict(Field::User), &posting.entry, detail));
+    }
+    if let Some(hold) = held_now(conversation) {
+        posting.entry.held = Some(Held { change: hold.amount.negated(), release_at: hold.release_at });
+        return vec![(posting, Happened::Reversed)];
     }
     if credit.amount.is_zero() {
-        return vec![(Posting { entry, companion: None, guard: Guard::None, cases }, Happened::Reversed)];
+        return vec![(posting, Happened::Reversed)];
     }
+    let covered = Posting { guards: vec![Guard::AtLeast(credit.amount)], ..posting.clone() };
+    let spent = match preset.spent {
+        Spent::Negative => Some(overdraw(posting, credit)),
+        Spent::Absorb => balance.and_then(|balance| absorb(posting, credit, balance)),
+    };
+    [Some(covered), spent].into_iter().flatten().map(|posting| (posting, Happened::Reversed)).collect()
+}
+
+/// Takes coins that were spent: the balance goes below zero.
+fn overdraw(mut posting: Posting, credit: &Entry) -> Posting {
     let detail =
         format!("The credit of {} was spent before it was reversed: the balance went below zero.", credit.amount);
-    let overdrawn = case(CaseKind::Overdrawn, &entry, detail);
-    let covered = Posting { entry, companion: None, guard: Guard::AtLeast(credit.amount), cases };
-    let mut overdraw = Posting { guard: Guard::Below(credit.amount), ..covered.clone() };
-    overdraw.cases.push(overdrawn);
-    vec![(covered, Happened::Reversed), (overdraw, Happened::Reversed)]
+    posting.guards = vec![Guard::Below(credit.amount)];
+    posting.cases.push(Case::about(CaseKind::Overdrawn, &posting.entry, detail));
+    posting
+}
+
+/// Takes what is left of coins that were spent, and nothing below zero: the rest is our loss. `None` where all are there.
+fn absorb(mut posting: Posting, credit: &Entry, balance: Amount) -> Option<Posting> {
+    let left = balance.max(Amount::ZERO);
+    let absorbed = credit.amount.checked_add(left.negated()).filter(|absorbed| *absorbed > Amount::ZERO)?;
+    posting.entry.amount = left.negated();
+    posting.entry.absorbed = absorbed;
+    posting.guards = vec![Guard::Exactly(balance)];
+    let detail = format!(
+        "The credit of {} was spent before it was reversed: {left} were left and taken, {absorbed} are our loss.",
+        credit.amount
+    );
+    let case = Case::about(CaseKind::Shortfall, &posting.entry, detail);
+    posting.cases.push(case);
+    Some(posting)
 }
 
 /// Records a reversal whose credit was never seen, and a placeholder where the credit would be: should it still come,
@@ -491,21 +601,8 @@ fn reverse_unseen(entry: Entry) -> Posting {
         "The reversal (of {} as sent) came without its credit: should the credit still come, it moves nothing.",
         if entry.evidence.amount_received.is_empty() { "nothing" } else { &entry.evidence.amount_received }
     );
-    let cases = vec![case(CaseKind::ReversalWithoutCredit, &entry, detail)];
-    Posting { entry, companion: Some(placeholder), guard: Guard::None, cases }
-}
-
-fn case(kind: CaseKind, entry: &Entry, detail: String) -> Case {
-    Case {
-        kind,
-        trans_id: entry.trans_id.clone(),
-        status: entry.status,
-        user: entry.user.clone(),
-        currency: entry.currency.clone(),
-        amount: entry.amount,
-        detail,
-        opened_at: entry.received_at,
-    }
+    let cases = vec![Case::about(CaseKind::ReversalWithoutCredit, &entry, detail)];
+    Posting { companion: Some(placeholder), cases, ..Posting::of(entry) }
 }
 
 /// What a posting's outcome means, and the case that it opens; `None` when the posting was refused and the next one is
@@ -517,7 +614,7 @@ pub fn conclude(posting: &Posting, meaning: Happened, outcome: Outcome) -> Optio
         Outcome::Replayed(stored) if stored.void => {
             let detail =
                 format!("A credit of {} for user {} came after its reversal and moved nothing.", new.amount, new.user);
-            Some((Happened::LateCredit, Some(case(CaseKind::LateCredit, new, detail))))
+            Some((Happened::LateCredit, Some(Case::about(CaseKind::LateCredit, new, detail))))
         }
         Outcome::Replayed(_) => Some((Happened::Duplicate, None)),
         Outcome::Conflict(stored, field) => {
@@ -530,8 +627,8 @@ pub fn conclude(posting: &Posting, meaning: Happened, outcome: Outcome) -> Optio
                 "Came again with another {field}: {known} is recorded, {sent} was sent (fingerprint {}). Nothing moved.",
                 new.evidence.fingerprint
             );
-            let case = Case { user: stored.user, ..case(CaseKind::Conflict(field), new, detail) };
-            Some((Happened::Conflict, Some(case)))
+            let about = Entry { user: stored.user, ..new.clone() };
+            Some((Happened::Conflict, Some(Case::about(CaseKind::Conflict(field), &about, detail))))
         }
         Outcome::Refused(_) => None,
     }
@@ -542,6 +639,7 @@ pub fn answer(preset: &Preset, request: &Request, happened: Happened) -> Answer 
     let answers = &preset.answers;
     let reply = match happened {
         Happened::Credited
+        | Happened::Held
         | Happened::Suspended
         | Happened::Reversed
         | Happened::ReversedUnseen

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 
 use include_dir::{Dir, include_dir};
 use ipnet::IpNet;
+use jiff::SignedDuration;
 
 use crate::event::ContentType;
 use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
@@ -56,6 +57,56 @@ pub struct Preset {
     pub source: Source,
     /// Most coins of one credit that reach a user; what is above waits for a person.
     pub cap: Option<Amount>,
+    /// Most coins that reach one user in one day (UTC); a credit that goes beyond waits for a person.
+    pub cap_per_day: Option<Amount>,
+    /// How long coins are held before they become available; `None` for not at all.
+    pub hold: Option<SignedDuration>,
+    /// Credits up to this many coins are not held.
+    pub hold_above: Option<Amount>,
+    /// What becomes of a reversal whose coins were spent.
+    pub spent: Spent,
+    /// What becomes of a credit for a user who has no account yet.
+    pub unknown_users: UnknownUsers,
+}
+
+/// What becomes of a reversal whose coins were spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Spent {
+    /// The balance goes below zero, and later credits repay it.
+    #[default]
+    Negative,
+    /// The balance goes down to zero, and the rest is our loss.
+    Absorb,
+}
+
+impl Spent {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Spent::Negative => "negative",
+            Spent::Absorb => "absorb",
+        }
+    }
+}
+
+/// What becomes of a credit for a user who has no account yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownUsers {
+    /// The account is made with it.
+    #[default]
+    Create,
+    /// Its coins wait in suspense for a person: the app makes the accounts of its users.
+    Require,
+}
+
+impl UnknownUsers {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UnknownUsers::Create => "create",
+            UnknownUsers::Require => "require",
+        }
+    }
 }
 
 /// What a person should know of a network.

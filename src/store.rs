@@ -1,8 +1,11 @@
-//! The ledger on DynamoDB: the only file that knows item layouts, expressions and what DynamoDB's refusals mean.
+//! The ledger on DynamoDB: this file and its parts alone know tables, item layouts, expressions and what refusals mean.
 //!
 //! Coins move in one way: [`Store::post`], one `TransactWriteItems` that puts the entry on condition that its key is
 //! new and changes the account in the same act. Entries are never updated and never deleted. There is no state "in
 //! progress", no lock and no check before the write: the database settles every race.
+
+mod holds; // the queue of held coins
+mod items; // how rows are laid out
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,22 +15,23 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    CancellationReason, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::aws::chain;
-use crate::id::{Currency, Network, TransId, UserId};
-use crate::ledger::{Case, Entry, Evidence, Guard, Offer, Outcome, Posting, Refusal, Status, judge};
+use crate::id::{Currency, TransId, UserId};
+use crate::ledger::{Case, Closing, Entry, Guard, Outcome, Posting, Refusal, Status, judge};
 use crate::money::Amount;
 use crate::tally;
 
-type Item = HashMap<String, AttributeValue>;
+use items::{
+    Attributes, CLOSED, Item, OPEN, account_key, case_item, entry_from, entry_item, hold_item, hold_key, number,
+    string, time,
+};
 
-/// How many partitions of the index `by_day` a network's day is spread over: one hot index partition would throttle the
-/// table behind it.
-pub const DAY_SHARDS: u32 = 8;
+pub use holds::{Cursor, DuePage};
+pub use items::SHARDS;
 
 /// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
 /// random part of it.
@@ -41,8 +45,12 @@ pub struct Tables {
     pub transactions: String,
     /// The balances.
     pub accounts: String,
+    /// The held coins.
+    pub holds: String,
     /// The cases.
     pub cases: String,
+    /// The versions of the settings.
+    pub settings: String,
 }
 
 /// The ledger.
@@ -83,6 +91,8 @@ pub enum Step {
     ReadBalance,
     OpenCase,
     ReadCases,
+    /// What is due in the queue of holds.
+    ReadHolds,
 }
 
 impl fmt::Display for Step {
@@ -93,6 +103,7 @@ impl fmt::Display for Step {
             Step::ReadBalance => "reading the balance",
             Step::OpenCase => "opening the case",
             Step::ReadCases => "reading the cases",
+            Step::ReadHolds => "reading the due holds",
         })
     }
 }
@@ -164,10 +175,9 @@ impl Store {
     ///
     /// [`StoreError`]: whether the posting happened is then unknown, and posting it again settles that.
     pub async fn post(&self, posting: &Posting, deadline: Instant) -> Result<Outcome, StoreError> {
-        debug_assert!(posting.companion.as_ref().is_none_or(|companion| companion.amount.is_zero()));
-        debug_assert!(!posting.entry.amount.is_zero() || posting.guard == Guard::None, "a guard needs a change");
         let asking = Asking { step: Step::Post, subject: posting.entry.trans_id.as_str(), deadline };
-        let actions = self.actions(posting);
+        let (parts, actions): (Vec<_>, Vec<_>) =
+            self.actions(posting).map_err(|problem| asking.failed(problem))?.into_iter().unzip();
         let mut pause = PAUSE_MIN_MICROS;
         loop {
             // Each request gets a fresh client token from the SDK: one made of the key would turn a duplicate into a
@@ -178,7 +188,7 @@ impl Store {
                 Err(error) => error,
             };
             match Refused::of(&error) {
-                Refused::Cancelled(reasons) => match verdict(posting, reasons) {
+                Refused::Cancelled(reasons) => match verdict(posting, &parts, reasons) {
                     Ok(Some(outcome)) => return Ok(outcome),
                     Ok(None) => {}
                     Err(problem) => return Err(asking.failed(problem)),
@@ -223,7 +233,7 @@ impl Store {
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
         match output.item {
             None => Ok(Amount::ZERO),
-            Some(item) => Attributes(&item).amount("available").map_err(|problem| asking.failed(problem)),
+            Some(item) => Attributes(&item).part("available").map_err(|problem| asking.failed(problem)),
         }
     }
 
@@ -272,16 +282,23 @@ impl Store {
         query.key_condition_expression("trans_id = :id").expression_attribute_values(":id", string(trans_id))
     }
 
-    /// The actions of a posting, in the order in which [`verdict`] reads the reasons of a cancelled transaction: the
-    /// entry, its companion, the account, the cases.
-    fn actions(&self, posting: &Posting) -> Vec<TransactWriteItem> {
-        let mut actions = vec![self.put_entry(&posting.entry)];
-        actions.extend(posting.companion.as_ref().map(|companion| self.put_entry(companion)));
-        actions.extend(self.change_account(posting));
+    /// The actions of a posting, each with what it is for. The entry comes first: its reason decides.
+    fn actions(&self, posting: &Posting) -> Result<Vec<(Part, TransactWriteItem)>, String> {
+        let mut actions = vec![(Part::Entry, self.put_entry(&posting.entry))];
+        actions.extend(posting.companion.as_ref().map(|companion| (Part::Companion, self.put_entry(companion))));
+        for entry in [Some(&posting.entry), posting.companion.as_ref()].into_iter().flatten() {
+            actions.extend(self.change_hold(entry).map(|action| (Part::Hold, action)));
+        }
+        actions.extend(self.change_account(&posting.entry, &posting.guards)?.map(|action| (Part::Account, action)));
+        if let Some(companion) = &posting.companion {
+            actions.extend(self.change_account(companion, &[])?.map(|action| (Part::Account, action)));
+        }
         let put_case =
             |case| built(Put::builder().table_name(&self.tables.cases).set_item(Some(case_item(case))).build());
-        actions.extend(posting.cases.iter().map(|case| TransactWriteItem::builder().put(put_case(case)).build()));
-        actions
+        let cases = posting.cases.iter().map(|case| TransactWriteItem::builder().put(put_case(case)).build());
+        actions.extend(cases.map(|action| (Part::NewCase, action)));
+        actions.extend(posting.closes.as_ref().map(|closing| (Part::Case, self.close_case(closing))));
+        Ok(actions)
     }
 
     fn put_entry(&self, entry: &Entry) -> TransactWriteItem {
@@ -293,28 +310,119 @@ impl Store {
         TransactWriteItem::builder().put(built(put.build())).build()
     }
 
-    /// The change of the balance that the entry stands for, under the posting's guard; none where it moves nothing.
-    fn change_account(&self, posting: &Posting) -> Option<TransactWriteItem> {
-        let entry = &posting.entry;
-        if entry.amount.is_zero() {
-            return None;
-        }
-        let update = Update::builder()
-            .table_name(&self.tables.accounts)
-            .set_key(Some(account_key(&entry.user, &entry.currency)))
-            .update_expression("ADD available :amount")
-            .expression_attribute_values(":amount", number(entry.amount));
-        let update = match posting.guard {
-            Guard::None => update,
-            Guard::AtLeast(least) => {
-                update.condition_expression("available >= :least").expression_attribute_values(":least", number(least))
-            }
-            Guard::Below(limit) => update
-                .condition_expression("attribute_not_exists(available) OR available < :limit")
-                .expression_attribute_values(":limit", number(limit)),
-        };
-        Some(TransactWriteItem::builder().update(built(update.build())).build())
+    /// The row of the queue that stands for the coins that the entry holds, or no longer holds.
+    fn change_hold(&self, entry: &Entry) -> Option<TransactWriteItem> {
+        let held = entry.held.filter(|held| !held.change.is_zero())?;
+        let action = TransactWriteItem::builder();
+        let table = &self.tables.holds;
+        Some(if held.change > Amount::ZERO {
+            action.put(built(Put::builder().table_name(table).set_item(Some(hold_item(entry, &held))).build())).build()
+        } else {
+            let key = hold_key(&entry.trans_id, held.release_at);
+            // Whoever takes the row away has the coins; nobody else can have them too.
+            let delete = Delete::builder().table_name(table).set_key(Some(key));
+            let delete = delete.condition_expression("attribute_exists(due)");
+            action.delete(built(delete.build())).build()
+        })
     }
+
+    /// The change of the balance that an entry stands for, under guards; none where it moves nothing under none.
+    fn change_account(&self, entry: &Entry, guards: &[Guard]) -> Result<Option<TransactWriteItem>, String> {
+        let available = entry.available().ok_or("an amount beyond what an account can hold")?;
+        let held = entry.held_change();
+        if available.is_zero() && held.is_zero() && guards.is_empty() {
+            return Ok(None);
+        }
+        let mut update = Update::builder().table_name(&self.tables.accounts);
+        update = update.set_key(Some(account_key(&entry.user, &entry.currency)));
+        let (mut adds, mut sets, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+        // A change of nothing is written too where nothing else is: a guard needs an update to stand on.
+        if !available.is_zero() || held.is_zero() {
+            adds.push("available :available");
+            update = update.expression_attribute_values(":available", number(available));
+        }
+        if !held.is_zero() {
+            adds.push("held :held");
+            update = update.expression_attribute_values(":held", number(held));
+        }
+        for guard in guards {
+            let (condition, value, day) = match guard {
+                Guard::Known => ("attribute_exists(user_id)", None, None),
+                Guard::AtLeast(least) => ("available >= :bound", Some(*least), None),
+                Guard::Below(limit) => ("(attribute_not_exists(available) OR available < :bound)", Some(*limit), None),
+                Guard::Exactly(balance) if balance.is_zero() => {
+                    ("(attribute_not_exists(available) OR available = :bound)", Some(*balance), None)
+                }
+                Guard::Exactly(balance) => ("available = :bound", Some(*balance), None),
+                Guard::CreditedAtMost(day, most) => {
+                    adds.push("credited_today :counted");
+                    ("credited_on >= :day AND credited_today <= :bound", Some(*most), Some(*day))
+                }
+                Guard::FirstOf(day) => {
+                    sets.extend(["credited_on = :day", "credited_today = :counted"]);
+                    ("(attribute_not_exists(credited_on) OR credited_on < :day)", None, Some(*day))
+                }
+            };
+            conditions.push(condition);
+            if let Some(value) = value {
+                update = update.expression_attribute_values(":bound", number(value));
+            }
+            if let Some(day) = day {
+                update = update.expression_attribute_values(":day", string(day.to_string()));
+                update = update.expression_attribute_values(":counted", number(entry.amount));
+            }
+        }
+        let mut expression = format!("ADD {}", adds.join(", "));
+        if !sets.is_empty() {
+            expression = format!("SET {} {expression}", sets.join(", "));
+        }
+        let condition = Some(conditions.join(" AND ")).filter(|condition| !condition.is_empty());
+        let update = update.update_expression(expression).set_condition_expression(condition);
+        Ok(Some(TransactWriteItem::builder().update(built(update.build())).build()))
+    }
+
+    /// Closes a case that is open. What it was opened for stays in it.
+    fn close_case(&self, closing: &Closing) -> TransactWriteItem {
+        let update = Update::builder()
+            .table_name(&self.tables.cases)
+            .key("case_id", string(&closing.case_id))
+            .update_expression(CLOSE)
+            .condition_expression("#state = :open")
+            .set_expression_attribute_names(Some(close_names()))
+            .set_expression_attribute_values(Some(close_values(closing)));
+        TransactWriteItem::builder().update(built(update.build())).build()
+    }
+}
+
+/// How an open case becomes a closed one, which is no longer in the index of open cases.
+const CLOSE: &str = "SET #state = :closed, closed_at = :at, closed_by = :by, reason = :reason, resolution = :resolution \
+                     REMOVE #open";
+
+fn close_names() -> HashMap<String, String> {
+    [("#state", "state"), ("#open", "open")].map(|(name, attribute)| (name.into(), attribute.into())).into()
+}
+
+fn close_values(closing: &Closing) -> Item {
+    let values = [
+        (":open", string(OPEN)),
+        (":closed", string(CLOSED)),
+        (":at", string(time(closing.closed_at))),
+        (":by", string(&closing.decision.by)),
+        (":reason", string(&closing.decision.reason)),
+        (":resolution", string(closing.resolution.to_string())),
+    ];
+    values.map(|(name, value)| (name.into(), value)).into()
+}
+
+/// What an action of a posting is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Entry,
+    Companion,
+    Hold,
+    Account,
+    NewCase,
+    Case,
 }
 
 /// What DynamoDB's refusal of a transaction is.
@@ -338,11 +446,11 @@ impl Refused<'_> {
     }
 }
 
-/// Reads the reasons of a cancelled posting, one for each of its actions in order.
+/// Reads the reasons of a cancelled posting, one for each of its parts in order.
 ///
 /// A known key decides, whatever the other reasons say. While contention hides whether the key is known, nothing else
 /// is believed. Only then does a failed condition beside the key refuse. Any other reason is a problem.
-fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Option<Outcome>, String> {
+fn verdict(posting: &Posting, parts: &[Part], reasons: &[CancellationReason]) -> Result<Option<Outcome>, String> {
     enum Reason {
         None,
         Condition,
@@ -375,7 +483,13 @@ fn verdict(posting: &Posting, reasons: &[CancellationReason]) -> Result<Option<O
         return Ok(None);
     }
     if let Some(failed) = rest().position(|reason| matches!(reason, Reason::Condition)) {
-        let refusal = if failed == 0 && posting.companion.is_some() { Refusal::Companion } else { Refusal::Balance };
+        let refusal = match parts.get(failed + 1) {
+            Some(Part::Companion) => Refusal::Companion,
+            Some(Part::Hold) => Refusal::Hold,
+            Some(Part::Account) => Refusal::Account,
+            Some(Part::Case) => Refusal::Case,
+            Some(Part::Entry | Part::NewCase) | None => return Err(problem()),
+        };
         return Ok(Some(Outcome::Refused(refusal)));
     }
     if rest().any(|reason| matches!(reason, Reason::Contention)) { Ok(None) } else { Err(problem()) }
@@ -386,238 +500,29 @@ fn built<T, E: fmt::Debug>(result: Result<T, E>) -> T {
     result.expect("every required member is set")
 }
 
-fn string(text: impl Into<String>) -> AttributeValue {
-    AttributeValue::S(text.into())
-}
-
-fn number(amount: Amount) -> AttributeValue {
-    AttributeValue::N(amount.to_string())
-}
-
-/// ISO 8601 in UTC with milliseconds: always the same length, so that it sorts as text.
-fn time(at: Timestamp) -> String {
-    format!("{at:.3}")
-}
-
-fn account_key(user: &UserId, currency: &Currency) -> Item {
-    HashMap::from([("user_id".into(), string(user.as_str())), ("currency".into(), string(currency.as_str()))])
-}
-
-/// The partition of the index `by_day` that an entry is in: `<network>#<day>#<shard>`.
-fn day_shard(entry: &Entry) -> String {
-    // FNV-1a: a few instructions that spread ids evenly.
-    let hash = entry
-        .trans_id
-        .as_str()
-        .bytes()
-        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let day = &time(entry.received_at)[..10];
-    format!("{}#{day}#{}", entry.trans_id.network(), hash % DAY_SHARDS)
-}
-
-fn entry_item(entry: &Entry) -> Item {
-    let required = [
-        ("trans_id", string(entry.trans_id.as_str())),
-        ("status", string(entry.status.as_str())),
-        ("network", string(entry.trans_id.network())),
-        ("user_id", string(entry.user.as_str())),
-        ("currency", string(entry.currency.as_str())),
-        ("amount", number(entry.amount)),
-        ("received_at", string(time(entry.received_at))),
-        ("day", string(day_shard(entry))),
-    ];
-    let known = |text: &String| Some(string(text)).filter(|_| !text.is_empty());
-    let optional = [
-        ("preset", entry.evidence.preset.as_ref().map(|preset| string(preset.as_str()))),
-        ("amount_received", known(&entry.evidence.amount_received)),
-        ("fingerprint", known(&entry.evidence.fingerprint)),
-        ("source_ip", known(&entry.evidence.source_ip)),
-        ("user_received", entry.user_received.as_ref().map(|user| string(user.as_str()))),
-        ("void", entry.void.then_some(AttributeValue::Bool(true))),
-        ("offer_id", entry.offer.offer_id.as_ref().map(string)),
-        ("offer_name", entry.offer.offer_name.as_ref().map(string)),
-        ("goal_id", entry.offer.goal_id.as_ref().map(string)),
-        ("payout_usd", entry.offer.payout_usd.map(number)),
-    ];
-    let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    required.into_iter().chain(optional).map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-fn case_item(case: &Case) -> Item {
-    let attributes = [
-        ("case_id", string(case.id())),
-        ("kind", string(case.kind.as_str())),
-        ("state", string("open")),
-        ("trans_id", string(case.trans_id.as_str())),
-        ("status", string(case.status.as_str())),
-        ("network", string(case.trans_id.network())),
-        ("user_id", string(case.user.as_str())),
-        ("currency", string(case.currency.as_str())),
-        ("amount", number(case.amount)),
-        ("detail", string(&case.detail)),
-        ("opened_at", string(time(case.opened_at))),
-    ];
-    attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// Reads a stored entry, or says which attribute does not read.
-///
-/// Only what a judgement needs must be there: a person may have put the entry by hand, without the evidence of a request.
-fn entry_from(item: &Item) -> Result<Entry, String> {
-    let attributes = Attributes(item);
-    let owned = |name| attributes.optional(name).map(String::from);
-    Ok(Entry {
-        trans_id: attributes.required("trans_id", |text| TransId::new(text).ok())?,
-        status: attributes.required("status", Status::stored)?,
-        user: attributes.required("user_id", UserId::stored)?,
-        currency: attributes.required("currency", |text| Currency::new(text).ok())?,
-        amount: attributes.amount("amount")?,
-        received_at: attributes.optional("received_at").and_then(|text| text.parse().ok()).unwrap_or_default(),
-        void: matches!(item.get("void"), Some(AttributeValue::Bool(true))),
-        user_received: attributes.optional("user_received").and_then(UserId::stored),
-        evidence: Evidence {
-            preset: attributes.optional("preset").and_then(|text| Network::new(text).ok()),
-            amount_received: owned("amount_received").unwrap_or_default(),
-            source_ip: owned("source_ip").unwrap_or_default(),
-            fingerprint: owned("fingerprint").unwrap_or_default(),
-        },
-        offer: Offer {
-            offer_id: owned("offer_id"),
-            offer_name: owned("offer_name"),
-            goal_id: owned("goal_id"),
-            payout_usd: attributes.optional("payout_usd").and_then(Amount::stored),
-        },
-    })
-}
-
-/// A stored item, read by name.
-struct Attributes<'a>(&'a Item);
-
-impl<'a> Attributes<'a> {
-    fn optional(&self, name: &str) -> Option<&'a str> {
-        match self.0.get(name)? {
-            AttributeValue::S(text) | AttributeValue::N(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn required<T>(&self, name: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Result<T, String> {
-        self.optional(name)
-            .and_then(read)
-            .ok_or_else(|| format!("the stored attribute `{name}` is missing or does not read"))
-    }
-
-    fn amount(&self, name: &str) -> Result<Amount, String> {
-        self.required(name, Amount::stored)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     use crate::ledger::Field;
+    use crate::store::items::tests::entry;
 
-    /// A credit of 10 coins to user u, and what its transaction needs.
+    /// A credit of 10 coins to user u.
     fn posting() -> Posting {
-        let entry = Entry {
-            trans_id: TransId::new("net/1").unwrap(),
-            status: Status::Credit,
-            user: UserId::new("u").unwrap(),
-            currency: Currency::new("coins").unwrap(),
-            amount: Amount::stored("10").unwrap(),
-            received_at: "2026-11-30T23:59:59.999Z".parse().unwrap(),
-            void: false,
-            user_received: Some(UserId::new("v").unwrap()),
-            evidence: Evidence {
-                preset: Network::new("net").ok(),
-                amount_received: "10.00".into(),
-                source_ip: "2001:db8::1".into(),
-                fingerprint: "ab".into(),
-            },
-            offer: Offer {
-                offer_id: Some("7".into()),
-                offer_name: Some("Quest".into()),
-                goal_id: Some("3".into()),
-                payout_usd: Amount::stored("0.7"),
-            },
-        };
-        Posting { entry, companion: None, guard: Guard::None, cases: Vec::new() }
+        Posting::of(entry())
     }
 
     fn reason(code: &str, item: Option<Item>) -> CancellationReason {
         CancellationReason::builder().code(code).set_item(item).build()
     }
 
-    #[test]
-    fn an_entry_reads_back_as_it_was_written() {
-        let mut entry = posting().entry;
-        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
-        entry = Entry { void: true, user_received: None, offer: Offer::default(), ..entry };
-        entry.evidence = Evidence::default();
-        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
-    }
-
-    #[test]
-    fn the_largest_possible_entry_is_no_more_than_1_kb() {
-        let long = |byte: &str, length: usize| byte.repeat(length);
-        let network = Network::new(&long("n", 24)).unwrap();
-        let amount = format!("-{}.{}", long("9", 15), long("9", 8));
-        let entry = Entry {
-            trans_id: TransId::of(&network, &long("i", TransId::RECEIVED_MAX)).unwrap(),
-            status: Status::Reversal,
-            user: UserId::new(&long("u", 128)).unwrap(),
-            currency: Currency::new(&long("c", 16)).unwrap(),
-            amount: Amount::stored(&amount).unwrap(),
-            received_at: Timestamp::UNIX_EPOCH,
-            // A placeholder names no other user; both together cannot be.
-            void: false,
-            user_received: UserId::new(&long("v", 128)).ok(),
-            evidence: Evidence {
-                preset: Some(network),
-                amount_received: long("9", crate::money::RECEIVED_LENGTH_MAX),
-                source_ip: long("f", crate::ledger::SOURCE_IP_MAX),
-                fingerprint: long("f", 32),
-            },
-            offer: Offer {
-                offer_id: Some(long("o", crate::ledger::OFFER_ID_MAX)),
-                offer_name: Some(long("o", crate::ledger::OFFER_NAME_MAX)),
-                goal_id: Some(long("g", crate::ledger::OFFER_ID_MAX)),
-                payout_usd: Amount::stored(&amount),
-            },
-        };
-        // As DynamoDB counts: UTF-8 bytes; for a number a byte for two digits, one more, and one for a minus.
-        let size = |(name, value): (String, AttributeValue)| match value {
-            AttributeValue::S(text) => name.len() + text.len(),
-            AttributeValue::N(text) => name.len() + text.len().div_ceil(2) + 2,
-            _ => name.len() + 1,
-        };
-        let total: usize = entry_item(&entry).into_iter().map(size).sum();
-        assert!(total <= 1024, "{total} bytes");
-    }
-
-    #[test]
-    fn a_day_is_that_of_utc_and_its_shards_are_all_used() {
-        let mut entry = posting().entry;
-        let mut shards: Vec<_> = (0..200)
-            .map(|number| {
-                entry.trans_id = TransId::new(&format!("net/{number}")).unwrap();
-                day_shard(&entry)
-            })
-            .collect();
-        shards.sort();
-        shards.dedup();
-        let expected: Vec<_> = (0..DAY_SHARDS).map(|shard| format!("net#2026-11-30#{shard}")).collect();
-        assert_eq!(shards, expected);
-    }
-
     /// What a pair of reasons comes to: one for the entry, one for the account.
     fn of_pair(entry: &str, account: &str) -> &'static str {
         let posting = posting();
         let stored = (entry == "ConditionalCheckFailed").then(|| entry_item(&posting.entry));
-        match verdict(&posting, &[reason(entry, stored), reason(account, None)]) {
+        match verdict(&posting, &[Part::Entry, Part::Account], &[reason(entry, stored), reason(account, None)]) {
             Ok(Some(Outcome::Replayed(_))) => "replayed",
-            Ok(Some(Outcome::Refused(Refusal::Balance))) => "refused",
+            Ok(Some(Outcome::Refused(Refusal::Account))) => "refused",
             Ok(None) => "contention",
             Err(_) => "error",
             Ok(Some(other)) => panic!("{entry} and {account} came to {other:?}"),
@@ -654,15 +559,27 @@ mod tests {
         let mut stored = posting.entry.clone();
         stored.user_received = Some(UserId::new("w").unwrap());
         let reasons = [reason("ConditionalCheckFailed", Some(entry_item(&stored))), reason("None", None)];
-        assert_eq!(verdict(&posting, &reasons), Ok(Some(Outcome::Conflict(stored, Field::User))));
+        assert_eq!(
+            verdict(&posting, &[Part::Entry, Part::Account], &reasons),
+            Ok(Some(Outcome::Conflict(stored, Field::User)))
+        );
     }
 
     #[test]
-    fn a_companion_that_exists_refuses() {
-        let mut posting = posting();
-        posting.companion = Some(Entry { status: Status::Reversal, ..posting.entry.clone() });
-        let reasons = [reason("None", None), reason("ConditionalCheckFailed", None), reason("None", None)];
-        assert_eq!(verdict(&posting, &reasons), Ok(Some(Outcome::Refused(Refusal::Companion))));
+    fn the_first_condition_beside_the_key_that_failed_says_what_is_refused() {
+        let parts = [Part::Entry, Part::Companion, Part::Hold, Part::Account, Part::NewCase, Part::Case];
+        let refused = |failed: usize| {
+            let code = |place| if place == failed { "ConditionalCheckFailed" } else { "None" };
+            let reasons: Vec<_> = (0..parts.len()).map(|place| reason(code(place), None)).collect();
+            match verdict(&posting(), &parts, &reasons) {
+                Ok(Some(Outcome::Refused(refusal))) => Some(refusal),
+                _ => None,
+            }
+        };
+        let refusals = [1, 2, 3, 4, 5].map(refused);
+        let expected =
+            [Some(Refusal::Companion), Some(Refusal::Hold), Some(Refusal::Account), None, Some(Refusal::Case)];
+        assert_eq!(refusals, expected, "a new case has no condition that could fail");
     }
 
     #[test]
@@ -676,7 +593,7 @@ mod tests {
             vec![reason("ConditionalCheckFailed", None), reason("None", None)],
             vec![reason("ConditionalCheckFailed", Some(broken)), reason("None", None)],
         ] {
-            verdict(&posting, &reasons).unwrap_err();
+            verdict(&posting, &[Part::Entry, Part::Account], &reasons).unwrap_err();
         }
     }
 }

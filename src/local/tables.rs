@@ -38,7 +38,9 @@ pub async fn create_tables(client: &Client, tables: &Tables) -> Result<(), Table
     for (name, table) in [
         (&tables.transactions, resources.transactions.properties),
         (&tables.accounts, resources.accounts.properties),
+        (&tables.holds, resources.holds.properties),
         (&tables.cases, resources.cases.properties),
+        (&tables.settings, resources.settings.properties),
     ] {
         let fail = |problem: String| TableError { name: name.clone(), problem };
         let made = table.request(client).table_name(name).send().await;
@@ -68,7 +70,9 @@ struct Template {
 struct Resources {
     transactions: Resource,
     accounts: Resource,
+    holds: Resource,
     cases: Resource,
+    settings: Resource,
 }
 
 #[derive(Deserialize)]
@@ -182,16 +186,17 @@ mod tests {
 
     #[test]
     fn the_template_reads_with_all_its_tags_and_gives_the_tables_and_their_keys() {
-        let Resources { transactions, accounts, cases } = resources();
+        let Resources { transactions, accounts, holds, cases, settings } = resources();
         assert_eq!(key(&transactions.properties.key_schema), "trans_id, status");
         assert_eq!(key(&accounts.properties.key_schema), "user_id, currency");
+        assert_eq!(key(&holds.properties.key_schema), "bucket, due");
         assert_eq!(key(&cases.properties.key_schema), "case_id");
-        let indexes: Vec<_> = transactions
-            .properties
-            .global_secondary_indexes
-            .iter()
-            .map(|index| format!("{}: {}", index.index_name, key(&index.key_schema)))
-            .collect();
-        assert_eq!(indexes, ["by_user: user_id, received_at", "by_day: day, received_at"]);
+        assert_eq!(key(&settings.properties.key_schema), "name, version");
+        let indexes = |table: Resource| -> Vec<_> {
+            let indexes = table.properties.global_secondary_indexes.into_iter();
+            indexes.map(|index| format!("{}: {}", index.index_name, key(&index.key_schema))).collect()
+        };
+        assert_eq!(indexes(transactions), ["by_user: user_id, received_at", "by_day: day, received_at"]);
+        assert_eq!(indexes(cases), ["open: open, opened_at"]);
     }
 }

@@ -10,10 +10,12 @@ use ipnet::IpNet;
 use super::document::{Fault, Faults, Kind, Node, Place, Section};
 use super::{
     About, Answers, Class, Condition, Evidence, Format, Identity, Original, Parameters, Payout, Preset, Reply, Rule,
-    Sign, Source, SourceMode, Unit,
+    Sign, Source, SourceMode, Spent, Unit, UnknownUsers,
 };
 use crate::event::ContentType;
 use crate::fields::{self, Carrier, Pick, Piece};
+use jiff::{SignedDuration, Span, SpanRelativeTo};
+
 use crate::id::Network;
 use crate::money::{Amount, Rate, Received, Scale};
 use crate::signature::{
@@ -39,6 +41,12 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     let default = root.flag("default");
     let accept_weak = root.flag("accept_weak");
     let cap = root.parsed("cap", amount);
+    let cap_per_day = root.parsed("cap_per_day", amount);
+    let hold = root.parsed("hold", duration);
+    let hold_above = root.parsed("hold_above", amount);
+    let spent = root.word("spent", &[Spent::Negative, Spent::Absorb].map(|word| (word.as_str(), word)));
+    let unknown_users = [UnknownUsers::Create, UnknownUsers::Require].map(|word| (word.as_str(), word));
+    let unknown_users = root.word("unknown_users", &unknown_users);
     let at = root.place().clone();
     let about = required(&mut root, "network").and_then(|section| about(section, &at, file, own_keys));
     let carrier = required(&mut root, "request").and_then(request);
@@ -87,6 +95,11 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
         answers: answers?,
         source: source?,
         cap,
+        cap_per_day,
+        hold,
+        hold_above,
+        spent: spent.unwrap_or_default(),
+        unknown_users: unknown_users.unwrap_or_default(),
     })
 }
 
@@ -531,6 +544,12 @@ fn amount(text: &str) -> Result<Amount, String> {
     }
 }
 
+/// A time such as `90m`, `24h` or `7d`; a day has 24 hours.
+fn duration(text: &str) -> Result<SignedDuration, &'static str> {
+    let read = text.parse::<Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
+    read.ok().filter(SignedDuration::is_positive).ok_or("not a time above zero, such as 90m, 24h or 7d")
+}
+
 #[cfg(test)]
 mod tests {
     use crate::id::Network;
@@ -545,6 +564,11 @@ mod tests {
         ("default", "false"),
         ("accept_weak", "false"),
         ("cap", "\"5000\""),
+        ("cap_per_day", "\"20000\""),
+        ("hold", "\"7d\""),
+        ("hold_above", "\"100\""),
+        ("spent", "\"absorb\""),
+        ("unknown_users", "\"require\""),
         ("network.name", "\"N\""),
         ("network.docs", "\"https://docs.example\""),
         ("network.evidence", "\"official\""),
@@ -668,6 +692,14 @@ is = "reversal"
 
     /// Changes of the full network, and below them how the fault begins that they are.
     const REFUSED: &str = r#"
+hold = "soon"
+    hold: not a time above zero, such as 90m, 24h or 7d
+hold = "-1h"
+    hold: not a time above zero, such as 90m, 24h or 7d
+spent = "forget"
+    spent: must be one of negative, absorb
+unknown_users = "guess"
+    unknown_users: must be one of create, require
 cap = "0"
     cap: must be above 0
 cap = "5,000"

@@ -91,7 +91,9 @@ impl World {
         let mut variables: BTreeMap<String, String> = [
             ("TRANSACTIONS_TABLE", format!("{world}-transactions")),
             ("ACCOUNTS_TABLE", format!("{world}-accounts")),
+            ("HOLDS_TABLE", format!("{world}-holds")),
             ("CASES_TABLE", format!("{world}-cases")),
+            ("SETTINGS_TABLE", format!("{world}-settings")),
             ("NETWORK_SECRETS", json!({"standard": ["retired-secret", SECRET]}).to_string()),
             // The SDK keeps one budget of retries for each region: worlds must not spend each other's.
             ("AWS_REGION", world.clone()),

@@ -1,0 +1,332 @@
+//! How rows are laid out: each kind of row as an item, and back. The only file that knows an attribute's name.
+//!
+//! Never decides anything, and never reads leniently what money depends on.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
+
+use crate::id::{Currency, Network, TransId, UserId};
+use crate::ledger::{About, Case, Decision, Entry, Evidence, Held, Hold, Offer, Status};
+use crate::money::Amount;
+
+pub(super) type Item = HashMap<String, AttributeValue>;
+
+/// How many partitions a network's day is spread over in the index `by_day`, and the holds in their queue: one hot index
+/// partition would throttle the table behind it.
+pub const SHARDS: u32 = 8;
+
+/// The bucket of the holds that wait for a person.
+pub(super) const WAITING: &str = "waiting";
+
+/// The state of a case that nobody closed.
+pub(super) const OPEN: &str = "open";
+
+/// The state of a case that somebody closed.
+pub(super) const CLOSED: &str = "closed";
+
+/// What stands for the network of a case that is about none; no network can have this name.
+const NO_NETWORK: &str = "-";
+
+pub(super) fn string(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+pub(super) fn number(amount: Amount) -> AttributeValue {
+    AttributeValue::N(amount.to_string())
+}
+
+/// ISO 8601 in UTC with milliseconds: always the same length, so that it sorts as text.
+pub(super) fn time(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+pub(super) fn account_key(user: &UserId, currency: &Currency) -> Item {
+    HashMap::from([("user_id".into(), string(user.as_str())), ("currency".into(), string(currency.as_str()))])
+}
+
+/// Which of [`SHARDS`] a conversation belongs to.
+pub(super) fn shard(trans_id: &TransId) -> u32 {
+    // FNV-1a: a few instructions that spread ids evenly.
+    let hash = trans_id
+        .as_str()
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    hash % SHARDS
+}
+
+/// The partition of the index `by_day` that an entry is in: `<network>#<day>#<shard>`.
+fn day_shard(entry: &Entry) -> String {
+    let day = &time(entry.received_at)[..10];
+    format!("{}#{day}#{}", entry.trans_id.network(), shard(&entry.trans_id))
+}
+
+pub(super) fn entry_item(entry: &Entry) -> Item {
+    let required = [
+        ("trans_id", string(entry.trans_id.as_str())),
+        ("status", string(entry.status.as_str())),
+        ("network", string(entry.trans_id.network())),
+        ("user_id", string(entry.user.as_str())),
+        ("currency", string(entry.currency.as_str())),
+        ("amount", number(entry.amount)),
+        ("received_at", string(time(entry.received_at))),
+        ("day", string(day_shard(entry))),
+    ];
+    let known = |text: &String| Some(string(text)).filter(|_| !text.is_empty());
+    let optional = [
+        ("preset", entry.evidence.preset.as_ref().map(|preset| string(preset.as_str()))),
+        ("amount_received", known(&entry.evidence.amount_received)),
+        ("fingerprint", known(&entry.evidence.fingerprint)),
+        ("source_ip", known(&entry.evidence.source_ip)),
+        ("held", entry.held.map(|held| number(held.change))),
+        ("release_at", entry.held.and_then(|held| held.release_at).map(|at| string(time(at)))),
+        ("absorbed", Some(number(entry.absorbed)).filter(|_| !entry.absorbed.is_zero())),
+        ("by", entry.decision.as_ref().map(|decision| string(&decision.by))),
+        ("reason", entry.decision.as_ref().map(|decision| string(&decision.reason))),
+        ("user_received", entry.user_received.as_ref().map(|user| string(user.as_str()))),
+        ("void", entry.void.then_some(AttributeValue::Bool(true))),
+        ("offer_id", entry.offer.offer_id.as_ref().map(string)),
+        ("offer_name", entry.offer.offer_name.as_ref().map(string)),
+        ("goal_id", entry.offer.goal_id.as_ref().map(string)),
+        ("payout_usd", entry.offer.payout_usd.map(number)),
+    ];
+    let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    required.into_iter().chain(optional).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+pub(super) fn case_item(case: &Case) -> Item {
+    let network = match &case.about {
+        About::Entry { trans_id, .. } => Some(trans_id.network()),
+        About::Settings(_) => None,
+    };
+    let mut attributes = vec![
+        ("case_id", string(case.id())),
+        ("kind", string(case.kind.as_str())),
+        ("state", string(OPEN)),
+        // The key of the index of open cases: only what has it is in there.
+        ("open", string(network.unwrap_or(NO_NETWORK))),
+        ("detail", string(&case.detail)),
+        ("opened_at", string(time(case.opened_at))),
+    ];
+    match &case.about {
+        About::Entry { trans_id, status, user, currency, amount } => attributes.extend([
+            ("trans_id", string(trans_id.as_str())),
+            ("status", string(status.as_str())),
+            ("network", string(trans_id.network())),
+            ("user_id", string(user.as_str())),
+            ("currency", string(currency.as_str())),
+            ("amount", number(*amount)),
+        ]),
+        About::Settings(version) => attributes.push(("version", AttributeValue::N(version.to_string()))),
+    }
+    attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The key of the row that stands for a conversation's held coins: `bucket` and `due`. Those with a release time are spread
+/// over as many buckets as there are shards, in the order of their time; those that wait for a person are in one of their own.
+pub(super) fn hold_key(trans_id: &TransId, release_at: Option<Timestamp>) -> Item {
+    let (bucket, due) = match release_at {
+        Some(at) => (shard(trans_id).to_string(), format!("{}#{trans_id}", time(at))),
+        None => (WAITING.to_owned(), trans_id.to_string()),
+    };
+    HashMap::from([("bucket".into(), string(bucket)), ("due".into(), string(due))])
+}
+
+pub(super) fn hold_item(entry: &Entry, held: &Held) -> Item {
+    let mut item = hold_key(&entry.trans_id, held.release_at);
+    let attributes = [
+        ("trans_id", Some(string(entry.trans_id.as_str()))),
+        ("user_id", Some(string(entry.user.as_str()))),
+        ("currency", Some(string(entry.currency.as_str()))),
+        ("amount", Some(number(held.change))),
+        ("release_at", held.release_at.map(|at| string(time(at)))),
+    ];
+    item.extend(attributes.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    item
+}
+
+/// Reads a row of the queue of holds, or says which attribute does not read.
+pub(super) fn hold_from(item: &Item) -> Result<Hold, String> {
+    let attributes = Attributes(item);
+    Ok(Hold {
+        trans_id: attributes.required("trans_id", |text| TransId::new(text).ok())?,
+        user: attributes.required("user_id", UserId::stored)?,
+        currency: attributes.required("currency", |text| Currency::new(text).ok())?,
+        amount: attributes.amount("amount")?,
+        release_at: attributes.time("release_at")?,
+    })
+}
+
+/// Reads a stored entry, or says which attribute does not read.
+///
+/// Only what a judgement needs must be there: a person may have put the entry by hand, without the evidence of a request.
+pub(super) fn entry_from(item: &Item) -> Result<Entry, String> {
+    let attributes = Attributes(item);
+    let owned = |name| attributes.optional(name).map(String::from);
+    Ok(Entry {
+        trans_id: attributes.required("trans_id", |text| TransId::new(text).ok())?,
+        status: attributes.required("status", Status::stored)?,
+        user: attributes.required("user_id", UserId::stored)?,
+        currency: attributes.required("currency", |text| Currency::new(text).ok())?,
+        amount: attributes.amount("amount")?,
+        held: match attributes.optional("held") {
+            None => None,
+            Some(_) => Some(Held { change: attributes.amount("held")?, release_at: attributes.time("release_at")? }),
+        },
+        absorbed: attributes.part("absorbed")?,
+        received_at: attributes.optional("received_at").and_then(|text| text.parse().ok()).unwrap_or_default(),
+        void: matches!(item.get("void"), Some(AttributeValue::Bool(true))),
+        user_received: attributes.optional("user_received").and_then(UserId::stored),
+        evidence: Evidence {
+            preset: attributes.optional("preset").and_then(|text| Network::new(text).ok()),
+            amount_received: owned("amount_received").unwrap_or_default(),
+            source_ip: owned("source_ip").unwrap_or_default(),
+            fingerprint: owned("fingerprint").unwrap_or_default(),
+        },
+        offer: Offer {
+            offer_id: owned("offer_id"),
+            offer_name: owned("offer_name"),
+            goal_id: owned("goal_id"),
+            payout_usd: attributes.optional("payout_usd").and_then(Amount::stored),
+        },
+        decision: owned("by").map(|by| Decision { by, reason: owned("reason").unwrap_or_default() }),
+    })
+}
+
+/// A stored item, read by name.
+pub(super) struct Attributes<'a>(pub(super) &'a Item);
+
+impl<'a> Attributes<'a> {
+    pub(super) fn optional(&self, name: &str) -> Option<&'a str> {
+        match self.0.get(name)? {
+            AttributeValue::S(text) | AttributeValue::N(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn required<T>(&self, name: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Result<T, String> {
+        self.optional(name)
+            .and_then(read)
+            .ok_or_else(|| format!("the stored attribute `{name}` is missing or does not read"))
+    }
+
+    pub(super) fn amount(&self, name: &str) -> Result<Amount, String> {
+        self.required(name, Amount::stored)
+    }
+
+    /// A part of a balance: an account that never held coins has no such attribute.
+    pub(super) fn part(&self, name: &str) -> Result<Amount, String> {
+        self.optional(name).map_or(Ok(Amount::ZERO), |_| self.amount(name))
+    }
+
+    /// A time that need not be there, but must read where it is.
+    pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, String> {
+        self.optional(name).map(|_| self.required(name, |text| text.parse().ok())).transpose()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A credit of 10 coins to user u.
+    pub(in crate::store) fn entry() -> Entry {
+        Entry {
+            trans_id: TransId::new("net/1").unwrap(),
+            status: Status::Credit,
+            user: UserId::new("u").unwrap(),
+            currency: Currency::new("coins").unwrap(),
+            amount: Amount::stored("10").unwrap(),
+            held: None,
+            absorbed: Amount::ZERO,
+            received_at: "2026-11-30T23:59:59.999Z".parse().unwrap(),
+            void: false,
+            user_received: Some(UserId::new("v").unwrap()),
+            evidence: Evidence {
+                preset: Network::new("net").ok(),
+                amount_received: "10.00".into(),
+                source_ip: "2001:db8::1".into(),
+                fingerprint: "ab".into(),
+            },
+            offer: Offer {
+                offer_id: Some("7".into()),
+                offer_name: Some("Quest".into()),
+                goal_id: Some("3".into()),
+                payout_usd: Amount::stored("0.7"),
+            },
+            decision: None,
+        }
+    }
+
+    #[test]
+    fn an_entry_reads_back_as_it_was_written() {
+        let mut entry = entry();
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
+        entry = Entry { void: true, user_received: None, offer: Offer::default(), ..entry };
+        entry.evidence = Evidence::default();
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
+        let held = |release_at| Some(Held { change: Amount::stored("10").unwrap(), release_at });
+        entry = Entry { held: held(None), decision: Some(Decision { by: "ana".into(), reason: "x".into() }), ..entry };
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
+        entry = Entry { held: held(Some(entry.received_at)), absorbed: Amount::stored("1").unwrap(), ..entry };
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
+    }
+
+    #[test]
+    fn the_largest_possible_entry_is_no_more_than_1_kb() {
+        let long = |byte: &str, length: usize| byte.repeat(length);
+        let network = Network::new(&long("n", 24)).unwrap();
+        let amount = format!("-{}.{}", long("9", 15), long("9", 8));
+        let entry = Entry {
+            trans_id: TransId::of(&network, &long("i", TransId::RECEIVED_MAX)).unwrap(),
+            status: Status::Reversal,
+            user: UserId::new(&long("u", 128)).unwrap(),
+            currency: Currency::new(&long("c", 16)).unwrap(),
+            amount: Amount::stored(&amount).unwrap(),
+            held: Some(Held { change: Amount::stored(&amount).unwrap(), release_at: Some(Timestamp::UNIX_EPOCH) }),
+            // Only what is not held can be spent, and then be a loss.
+            absorbed: Amount::ZERO,
+            received_at: Timestamp::UNIX_EPOCH,
+            // A placeholder names no other user; both together cannot be.
+            void: false,
+            user_received: UserId::new(&long("v", 128)).ok(),
+            evidence: Evidence {
+                preset: Some(network),
+                amount_received: long("9", crate::money::RECEIVED_LENGTH_MAX),
+                source_ip: long("f", crate::ledger::SOURCE_IP_MAX),
+                fingerprint: long("f", 32),
+            },
+            offer: Offer {
+                offer_id: Some(long("o", crate::ledger::OFFER_ID_MAX)),
+                offer_name: Some(long("o", crate::ledger::OFFER_NAME_MAX)),
+                goal_id: Some(long("g", crate::ledger::OFFER_ID_MAX)),
+                payout_usd: Amount::stored(&amount),
+            },
+            decision: None,
+        };
+        // As DynamoDB counts: UTF-8 bytes; for a number a byte for two digits, one more, and one for a minus.
+        let size = |(name, value): (String, AttributeValue)| match value {
+            AttributeValue::S(text) => name.len() + text.len(),
+            AttributeValue::N(text) => name.len() + text.len().div_ceil(2) + 2,
+            _ => name.len() + 1,
+        };
+        let total: usize = entry_item(&entry).into_iter().map(size).sum();
+        assert!(total <= 1024, "{total} bytes");
+    }
+
+    #[test]
+    fn a_day_is_that_of_utc_and_its_shards_are_all_used() {
+        let mut entry = entry();
+        let mut shards: Vec<_> = (0..200)
+            .map(|number| {
+                entry.trans_id = TransId::new(&format!("net/{number}")).unwrap();
+                day_shard(&entry)
+            })
+            .collect();
+        shards.sort();
+        shards.dedup();
+        let expected: Vec<_> = (0..SHARDS).map(|shard| format!("net#2026-11-30#{shard}")).collect();
+        assert_eq!(shards, expected);
+    }
+}
