@@ -24,6 +24,8 @@ pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod log; // structured logs
 
 #[cfg(feature = "operator")]
+pub mod terminal; // what command lines have in common: arguments, what is printed, exit codes, tables
+#[cfg(feature = "operator")]
 pub mod operator; // the commands of the people behind the endpoint
 #[cfg(feature = "local")]
 pub mod local; // the same function on one machine, over an embedded DynamoDB
