@@ -249,7 +249,10 @@ impl App {
                 false => Vec::new(),
             };
             let balance = match offerwall::needs_balance(preset, claim, &conversation) {
-                Some((user, currency)) => Some(self.store.balance(user, currency, deadline).await?),
+                Some((user, currency)) => {
+                    let account = self.store.account(user, currency, deadline).await?;
+                    Some(account.unwrap_or_default().available)
+                }
                 None => None,
             };
             for (mut posting, meaning) in offerwall::plan(preset, claim, &conversation, balance, Timestamp::now()) {

@@ -21,6 +21,7 @@ pub mod tally; // how many requests a call made
 pub mod secrets; // the networks' secrets, and their rotation
 pub mod config; // the only reader of the environment
 pub mod handler; // the one control flow: read, plan, post, answer, log
+pub mod workers; // what nobody calls for: due holds are released
 pub mod log; // structured logs
 
 #[cfg(feature = "operator")]

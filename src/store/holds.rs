@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::Select;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::items::{Item, SHARDS, hold_from, string, time};
+use super::items::{Item, SHARDS, hold_from, hold_key, string, time};
 use super::{Asking, Step, Store, StoreError};
 use crate::ledger::Hold;
 
@@ -52,5 +52,18 @@ impl Store {
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
         let holds = output.items().iter().map(hold_from).collect();
         Ok(DuePage { holds, next: output.last_evaluated_key.filter(|key| !key.is_empty()).map(Cursor) })
+    }
+
+    /// Whether the row of a hold is in the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer or refuses.
+    pub async fn hold_exists(&self, hold: &Hold, deadline: Instant) -> Result<bool, StoreError> {
+        let asking = Asking { step: Step::ReadHolds, subject: hold.trans_id.as_str(), deadline };
+        let request = self.client.get_item().table_name(&self.tables.holds).consistent_read(true);
+        let request = request.set_key(Some(hold_key(&hold.trans_id, hold.release_at))).send();
+        let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+        Ok(output.item.is_some())
     }
 }
