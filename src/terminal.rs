@@ -134,11 +134,12 @@ pub struct Table(comfy_table::Table);
 
 impl Table {
     /// A table with these heads; one that begins with `>` is of a column of numbers, to the right.
-    pub fn new<const COLUMNS: usize>(heads: [&str; COLUMNS]) -> Table {
+    pub fn new<'a>(heads: impl IntoIterator<Item = &'a str>) -> Table {
+        let heads: Vec<&str> = heads.into_iter().collect();
         let mut table = comfy_table::Table::new();
         table.load_preset(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         table.remove_style(TableComponent::HeaderLines);
-        table.set_header(heads.map(|head| head.trim_start_matches('>')));
+        table.set_header(heads.iter().map(|head| head.trim_start_matches('>')));
         for (column, head) in table.column_iter_mut().zip(heads) {
             column.set_padding((0, 2));
             if head.starts_with('>') {
@@ -149,8 +150,8 @@ impl Table {
     }
 
     /// Adds a row; the texts may be anybody's.
-    pub fn row<const COLUMNS: usize>(&mut self, cells: [String; COLUMNS]) {
-        self.0.add_row(cells.map(|cell| visible(&cell)));
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.0.add_row(cells.into_iter().map(|cell| visible(&cell)));
     }
 
     /// Whether it has no rows.
