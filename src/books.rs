@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::id::{Currency, Network, UserId};
+use crate::id::{Currency, Network, TransId, UserId};
 use crate::ledger::{Account, Hold, Status};
 use crate::money::Amount;
 
@@ -126,6 +127,36 @@ impl Row {
             Some(Status::Adjust(_)) => Kind::Adjustment,
             None => Kind::Other,
         }
+    }
+
+    /// Every attribute by its name, in the order of an export. What it does not have is `None`.
+    pub fn fields(&self) -> [(&'static str, Option<String>); 23] {
+        let network = self.trans_id.split_once('/').map(|(network, _)| network.to_owned());
+        [
+            ("network", network),
+            ("day", self.day.as_ref().map(|day| day.date.to_string())),
+            ("received_at", self.received_at.clone()),
+            ("trans_id", Some(self.trans_id.clone())),
+            ("status", Some(self.status.clone())),
+            ("user_id", Some(self.user.to_string())),
+            ("currency", Some(self.currency.to_string())),
+            ("amount", Some(self.amount.to_string())),
+            ("held", Some(self.held.to_string())),
+            ("release_at", self.release_at.clone()),
+            ("absorbed", Some(self.absorbed.to_string())),
+            ("void", Some(self.void.to_string())),
+            ("user_received", self.user_received.clone()),
+            ("amount_received", self.amount_received.clone()),
+            ("payout_usd", self.payout_usd.map(|payout| payout.to_string())),
+            ("offer_id", self.offer_id.clone()),
+            ("offer_name", self.offer_name.clone()),
+            ("goal_id", self.goal_id.clone()),
+            ("preset", self.preset.clone()),
+            ("source_ip", self.source_ip.clone()),
+            ("fingerprint", self.fingerprint.clone()),
+            ("by", self.by.clone()),
+            ("reason", self.reason.clone()),
+        ]
     }
 
     /// What it changes the two parts of the balance by.
@@ -346,6 +377,8 @@ pub struct Expected {
     accounts: HashMap<AccountKey, Account>,
     /// By conversation: what its entries hold. Only what is held and not yet left is kept.
     holds: HashMap<String, HeldBy>,
+    /// The part of the accounts that comes from entries without a time, which no history has.
+    timeless: HashMap<AccountKey, Account>,
     /// How many entries were added.
     pub entries: u64,
     /// How many of them are in no day's sum, and an example.
@@ -363,6 +396,17 @@ struct HeldBy {
     release_at: Option<String>,
 }
 
+impl HeldBy {
+    fn release_at(&self) -> Option<Timestamp> {
+        self.release_at.as_ref().and_then(|text| text.parse().ok())
+    }
+}
+
+/// A time of release in words.
+pub fn when(release_at: Option<Timestamp>) -> String {
+    release_at.map_or_else(|| "when a person decides".to_owned(), |at| format!("{at:.0}"))
+}
+
 impl Expected {
     /// Adds an entry.
     ///
@@ -372,16 +416,17 @@ impl Expected {
     pub fn add(&mut self, row: &Row) -> Result<(), OutOfRange> {
         self.entries += 1;
         let key = || format!("{} {}", row.trans_id, row.status);
-        if row.day.is_none() {
+        // The index by day has only what has both.
+        if row.day.is_none() || row.received_at.is_none() {
             self.without_day.get_or_insert_with(|| (0, key())).0 += 1;
         }
+        let change = row.change()?;
+        let account = (row.user.clone(), row.currency.clone());
         if row.received_at.is_none() {
             self.without_time.get_or_insert_with(|| (0, key())).0 += 1;
+            add_to(self.timeless.entry(account.clone()).or_default(), change)?;
         }
-        let change = row.change()?;
-        let account = self.accounts.entry((row.user.clone(), row.currency.clone())).or_default();
-        account.available = account.available.checked_add(change.available).ok_or(OutOfRange)?;
-        account.held = account.held.checked_add(change.held).ok_or(OutOfRange)?;
+        add_to(self.accounts.entry(account).or_default(), change)?;
         if row.held.is_zero() {
             return Ok(());
         }
@@ -400,6 +445,28 @@ impl Expected {
             self.holds.remove(&row.trans_id);
         }
         Ok(())
+    }
+
+    /// What the entries of a conversation hold now; `None` where that is nothing.
+    pub fn held(&self, trans_id: &TransId) -> Option<Hold> {
+        let held = self.holds.get(trans_id.as_str()).filter(|held| held.amount > Amount::ZERO)?;
+        Some(Hold {
+            trans_id: trans_id.clone(),
+            user: held.user.clone(),
+            currency: held.currency.clone(),
+            amount: held.amount,
+            release_at: held.release_at(),
+        })
+    }
+
+    /// What an account's entries add up to; `None` where there are none.
+    pub fn sum(&self, account: &AccountKey) -> Option<Account> {
+        self.accounts.get(account).copied()
+    }
+
+    /// The part of an account that comes from entries without a time.
+    pub fn timeless(&self, account: &AccountKey) -> Option<Account> {
+        self.timeless.get(account).copied()
     }
 
     /// Compares an account with its entries, which are then done with.
@@ -423,11 +490,12 @@ impl Expected {
     /// Compares a row of the queue of holds with the entries, which are then done with.
     pub fn hold(&mut self, row: &Hold) -> Option<Difference> {
         let entries = self.holds.remove(row.trans_id.as_str());
-        let problem = match &entries {
+        let wrong = match &entries {
             None => HoldWrong::NothingHeld,
             Some(held) if held.user != row.user || held.currency != row.currency || held.amount != row.amount => {
                 HoldWrong::Coins(format!("{} {} of user {}", held.amount, held.currency, held.user))
             }
+            Some(held) if held.release_at() != row.release_at => HoldWrong::Due(held.release_at()),
             Some(_) => return None,
         };
         Some(Difference::Hold {
@@ -435,7 +503,8 @@ impl Expected {
             user: row.user.clone(),
             currency: row.currency.clone(),
             amount: row.amount,
-            wrong: problem,
+            release_at: row.release_at,
+            wrong,
         })
     }
 
@@ -444,6 +513,7 @@ impl Expected {
         let left = self.holds.drain();
         let missing = left.map(|(trans_id, held)| Difference::Hold {
             trans_id,
+            release_at: held.release_at(),
             user: held.user,
             currency: held.currency,
             amount: held.amount,
@@ -451,6 +521,17 @@ impl Expected {
         });
         missing.collect()
     }
+}
+
+/// Adds a change to an account.
+///
+/// # Errors
+///
+/// [`OutOfRange`].
+pub fn add_to(account: &mut Account, change: Account) -> Result<(), OutOfRange> {
+    account.available = account.available.checked_add(change.available).ok_or(OutOfRange)?;
+    account.held = account.held.checked_add(change.held).ok_or(OutOfRange)?;
+    Ok(())
 }
 
 /// How an account differs from what its entries add up to; `None` where it does not.
@@ -473,7 +554,15 @@ pub enum Difference {
     /// An account is not what its entries add up to.
     Account { user: UserId, currency: Currency, wrong: AccountWrong },
     /// The queue of holds is not what the entries hold.
-    Hold { trans_id: String, user: UserId, currency: Currency, amount: Amount, wrong: HoldWrong },
+    Hold {
+        trans_id: String,
+        user: UserId,
+        currency: Currency,
+        amount: Amount,
+        /// Where its row is, or would be.
+        release_at: Option<Timestamp>,
+        wrong: HoldWrong,
+    },
     /// A row does not read, so that nothing can be said of what it belongs to.
     Unreadable(Unreadable),
 }
@@ -492,6 +581,8 @@ pub enum AccountWrong {
     HeldBelowZero(Account),
     /// There is an account with nothing in it, and no entry.
     Empty,
+    /// It changed during every reading, so that it could not be compared.
+    Busy,
 }
 
 /// What is wrong with a hold.
@@ -501,6 +592,8 @@ pub enum HoldWrong {
     NothingHeld,
     /// The row says other coins than the entries, which say these.
     Coins(String),
+    /// The row is due at another time than its credit says, which is this.
+    Due(Option<Timestamp>),
     /// Entries hold coins, and no row stands for them.
     NoRow,
 }
@@ -528,9 +621,10 @@ impl Difference {
     /// How bad it is.
     pub fn severity(&self) -> Severity {
         match self {
-            Difference::Account { wrong: AccountWrong::Empty, .. } => Severity::Warning,
+            Difference::Account { wrong: AccountWrong::Empty | AccountWrong::Busy, .. }
+            | Difference::Hold { wrong: HoldWrong::Due(_), .. } => Severity::Warning,
             Difference::Account { wrong: AccountWrong::Money { .. } | AccountWrong::HeldBelowZero(_), .. }
-            | Difference::Hold { .. }
+            | Difference::Hold { wrong: HoldWrong::NothingHeld | HoldWrong::Coins(_) | HoldWrong::NoRow, .. }
             | Difference::Unreadable(_) => Severity::Error,
         }
     }
@@ -564,6 +658,9 @@ impl fmt::Display for Difference {
                     write!(f, "stored and summed entries: {}; more left the hold than came into it", parts(account))
                 }
                 AccountWrong::Empty => f.write_str("an account with nothing in it, and no entry"),
+                AccountWrong::Busy => {
+                    f.write_str("changed during every reading, so that it was not compared: verify it again")
+                }
             },
             Difference::Hold { user, currency, amount, wrong, .. } => match wrong {
                 HoldWrong::NothingHeld => {
@@ -571,6 +668,9 @@ impl fmt::Display for Difference {
                 }
                 HoldWrong::Coins(held) => {
                     write!(f, "the queue holds {amount} {currency} of user {user}; the entries hold {held}")
+                }
+                HoldWrong::Due(at) => {
+                    write!(f, "the queue and the credit say other times of release; the credit says {}", when(*at))
                 }
                 HoldWrong::NoRow => write!(
                     f,
@@ -581,3 +681,6 @@ impl fmt::Display for Difference {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,6 +219,13 @@ impl Amount {
         Amount::new(-self.decimal()).unwrap_or(Amount::ZERO)
     }
 
+    /// How many of `parts` equal parts of `whole` it comes to, rounded down and at most all of them: the length of a bar.
+    pub fn parts_of(self, whole: Amount, parts: u32) -> u32 {
+        let share = self.decimal().checked_div(whole.decimal()).unwrap_or_default();
+        let length = share.checked_mul(parts.into()).unwrap_or_default();
+        u32::try_from(length.trunc()).unwrap_or(0).min(parts)
+    }
+
     /// Whether it is no coins at all.
     pub fn is_zero(self) -> bool {
         self.decimal().is_zero()
@@ -334,6 +341,16 @@ mod tests {
         for rate in ["0", "-1", "1e3", "10000000", "0.000000001", "", &"9".repeat(64)] {
             assert_eq!(Rate::read(rate), None, "{rate}");
         }
+    }
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share_and_never_longer_than_the_whole() {
+        let parts =
+            |amount: &str, whole: &str| Amount::stored(amount).unwrap().parts_of(Amount::stored(whole).unwrap(), 1000);
+        assert_eq!(parts("5", "10"), 500);
+        assert_eq!(parts("0.00000001", "99999999999999999999"), 0);
+        assert_eq!(parts("99999999999999999999", "99999999999999999999"), 1000);
+        assert_eq!([parts("11", "10"), parts("-1", "10"), parts("1", "0")], [1000, 0, 0]);
     }
 
     #[test]

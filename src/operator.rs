@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::books::OutOfRange;
 use crate::config::{Config, Faults};
 use crate::event::NotARequest;
 use crate::id::Network;
@@ -53,6 +54,16 @@ pub enum CannotRun {
     Network(String, String),
     #[error("{argument}: `{value}`: {problem}")]
     Argument { argument: &'static str, value: String, problem: String },
+    #[error("{0}")]
+    Sum(OutOfRange),
+    #[error("{} is there already: name another file, or delete it", .0.display())]
+    Exists(PathBuf),
+    #[error("cannot write {}: {problem}", file.display())]
+    Write { file: PathBuf, problem: std::io::Error },
+    #[error("{} is the beginning of another export: name another file, or delete that folder", .0.display())]
+    OtherExport(PathBuf),
+    #[error("another export is writing to {}: wait for it, or stop it", .0.display())]
+    InUse(PathBuf),
     #[error("nobody decides this: name yourself with --by, since USER is not set")]
     Nobody,
     #[error(

@@ -6,10 +6,12 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 /// What a command says, for a person and for a program.
@@ -86,6 +88,25 @@ pub fn fail(line: &str) -> ExitCode {
 pub fn visible(text: &str) -> String {
     let write = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
     text.chars().map(write).collect()
+}
+
+/// How far something is whose end nobody knows: shown while it runs, on a terminal only.
+pub fn spinner(of: &str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(style(&format!("{{spinner}} {{human_pos}} {of}  {{elapsed}}")));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// How far something is that has so many parts: shown while it runs, on a terminal only.
+pub fn progress(parts: u64, of: &str) -> ProgressBar {
+    let bar = ProgressBar::new(parts);
+    bar.set_style(style(&format!("{{wide_bar}} {{human_pos}}/{{human_len}} {of}  {{eta}} left")));
+    bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// A label and what it says, line by line, as an answer about one thing is printed.

@@ -25,7 +25,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many pages are asked for at once: enough to keep two cores busy with reading them.
-const WIDTH: usize = 16;
+const WIDTH: usize = 32;
 
 /// How many pages wait for whoever works them; more are not asked for.
 const WAITING: usize = 4;

@@ -9,6 +9,7 @@ mod runtime_api; // Lambda's runtime API, for driving the real release binary
 mod world; // one deployment, its callers, and its books
 
 mod costs; // requests and capacity of every path
+mod finance; // the books as people read them
 mod exactly_once; // the source document's checklist and its wrong ways, races, reversals
 mod metrics; // the line of a call, and what CloudWatch counts in it
 mod local; // local mode's server as a process

@@ -151,6 +151,51 @@ impl World {
         put.item("amount", AttributeValue::N("0".into())).send().await.expect("the entry is put");
     }
 
+    /// Puts a row as somebody who is not us would, with these texts beside what every entry has.
+    pub async fn put_row(&self, trans_id: &str, status: &str, user: &str, amount: &str, texts: &[(&str, &str)]) {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = self.client.put_item().table_name(&self.tables.transactions).item("trans_id", text(trans_id));
+        let put = put.item("status", text(status)).item("user_id", text(user)).item("currency", text("coins"));
+        let put = put.item("amount", AttributeValue::N(amount.to_owned()));
+        let put = texts.iter().fold(put, |put, (name, value)| put.item(*name, text(value)));
+        put.send().await.expect("the row is put");
+    }
+
+    /// Deletes an entry, which nothing of ours ever does.
+    pub async fn delete_row(&self, trans_id: &str, status: &str) {
+        let delete = self.client.delete_item().table_name(&self.tables.transactions);
+        let delete = delete.key("trans_id", AttributeValue::S(trans_id.into()));
+        delete.key("status", AttributeValue::S(status.into())).send().await.expect("the row is deleted");
+    }
+
+    /// Changes a part of an account past its entries, which nothing of ours ever does.
+    pub async fn change_account(&self, user: &str, part: &str, change: &str) {
+        let update = self.client.update_item().table_name(&self.tables.accounts);
+        let update = update.key("user_id", AttributeValue::S(user.into()));
+        let update = update.key("currency", AttributeValue::S("coins".into())).update_expression("ADD #part :change");
+        let update = update.expression_attribute_names("#part", part);
+        let update = update.expression_attribute_values(":change", AttributeValue::N(change.into()));
+        update.send().await.expect("the account is changed");
+    }
+
+    /// Empties the queue of holds, which nothing of ours ever does.
+    pub async fn delete_holds(&self) {
+        for row in self.scan(&self.tables.holds).await {
+            let delete = self.client.delete_item().table_name(&self.tables.holds);
+            let delete = delete.key("bucket", AttributeValue::S(row["bucket"].clone()));
+            delete.key("due", AttributeValue::S(row["due"].clone())).send().await.expect("the row is deleted");
+        }
+    }
+
+    /// Puts a row into the queue of holds that waits for a person, without the entry that would hold its coins.
+    pub async fn put_hold(&self, trans_id: &str, user: &str, amount: &str) {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = self.client.put_item().table_name(&self.tables.holds).item("bucket", text("waiting"));
+        let put = put.item("due", text(trans_id)).item("trans_id", text(trans_id)).item("user_id", text(user));
+        let put = put.item("currency", text("coins")).item("amount", AttributeValue::N(amount.to_owned()));
+        put.send().await.expect("the row is put");
+    }
+
     /// Deletes the row of an account, which nothing of ours ever does.
     pub async fn forget_account(&self, user: &str) {
         let delete = self.client.delete_item().table_name(&self.tables.accounts);

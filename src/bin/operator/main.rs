@@ -78,7 +78,7 @@ enum Command {
     Reconcile(reconcile::Command),
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { everywhere, command } = match terminal::arguments("cargo operator") {
         Ok(arguments) => arguments,
