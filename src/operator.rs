@@ -44,8 +44,9 @@ pub enum CannotRun {
     #[error("{0}; correct or unset the variable")]
     Environment(#[from] Faults),
     #[error(
-        "{} is not set: set AWS_REGION and run `eval \"$(aws configure export-credentials --format env)\"`, or ask the \
-         DynamoDB of `cargo local` with --local", missing.join(" and ")
+        "{}: not set; set AWS_REGION and run `eval \"$(aws configure export-credentials --format env)\"`, or ask the \
+         DynamoDB of `cargo local` with --local",
+        missing.join(", ")
     )]
     NoCredentials { missing: Vec<&'static str> },
     #[error("{0}")]
@@ -170,14 +171,11 @@ mod tests {
     #[test]
     fn without_credentials_the_one_line_says_what_to_set() {
         let nothing = problem(Ledger::connect(|_| None, false));
-        assert!(
-            nothing.starts_with("AWS_REGION and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is not set: "),
-            "{nothing}"
-        );
+        assert!(nothing.starts_with("AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY: not set; "), "{nothing}");
         assert!(nothing.contains("aws configure export-credentials") && nothing.contains("--local"), "{nothing}");
         let shell = |name: &str| (name != "AWS_REGION" && name.starts_with("AWS_")).then(|| "x".to_owned());
         let region = problem(Ledger::connect(|name| shell(name).filter(|_| name != "AWS_DEFAULT_REGION"), false));
-        assert!(region.starts_with("AWS_REGION is not set"), "{region}");
+        assert!(region.starts_with("AWS_REGION: not set; "), "{region}");
     }
 
     #[test]

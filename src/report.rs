@@ -21,7 +21,7 @@ const STYLE: &str = include_str!("report/page.css");
 const OFFERS: usize = 15;
 
 /// Most open cases that are listed; all are counted.
-const CASES: usize = 50;
+const CASES: usize = 12;
 
 /// The unit of the charts: so many parts has the whole height.
 const HEIGHT: u32 = 1000;
@@ -151,11 +151,8 @@ impl Month<'_> {
             add("Reversal rate", rate(&sums), "of the credits".to_owned());
             add("Users", grouped(&self.books.users_of(currency).to_string()), "with an entry".to_owned());
             if sums.payout_usd.count > 0 {
-                let of = format!(
-                    "USD for {} of {} credits",
-                    grouped(&sums.payout_usd.count.to_string()),
-                    sums.credits.count
-                );
+                let (said, all) = (sums.payout_usd.count.to_string(), sums.credits.count.to_string());
+                let of = format!("USD for {} of {} credits", grouped(&said), grouped(&all));
                 add("Payout", coins(sums.payout_usd.amount), of);
             }
             *page += &list;
@@ -175,13 +172,14 @@ impl Month<'_> {
             "#Reversals",
             "#Reversed",
             "#Rate",
-            "#Into hold",
-            "#Released",
-            "#Our loss",
-            "#Adjusted",
+            "#?Into hold",
+            "#?Released",
+            "#?Our loss",
+            "#?Adjusted",
+            "#?Other",
             "#Net",
             "#Users",
-            "#Payout USD",
+            "#?Payout USD",
         ];
         let mut table = Table::new("Sums of the month by network", &heads);
         let line = |name: String, sums: &Sums, users: usize| {
@@ -196,6 +194,7 @@ impl Month<'_> {
                 coins(sums.released.amount),
                 coins(sums.absorbed.amount),
                 coins(sums.adjustments.amount),
+                coins(sums.other.amount),
                 coins(sums.net.amount),
                 grouped(&users.to_string()),
                 coins(sums.payout_usd.amount),
@@ -387,7 +386,7 @@ impl Month<'_> {
             let listed =
                 if self.cases.len() > CASES { format!("; the {CASES} longest open are listed") } else { String::new() };
             let _ = writeln!(page, "<p>{}: {}{listed}.</p>", many(self.cases.len() as u64, "case"), counted.join(", "));
-            let mut table = Table::new("Open cases", &["Open since", "Kind", "About", "#Amount", "What happened"]);
+            let mut table = Table::new("Open cases", &["Open since", "Kind", "About", "#Amount", "~What happened"]);
             for row in self.cases.iter().take(CASES) {
                 let (about, amount) = match &row.case.about {
                     About::Entry { trans_id, currency, amount, .. } => {
@@ -417,7 +416,7 @@ impl Month<'_> {
     fn offers(&self, page: &mut String) {
         open(page, "offers", "Top offers");
         let offers = self.books.top_offers(OFFERS);
-        let heads = ["Offer", "Network", "#Credits", "#Credited", "#Reversals", "#Rate"];
+        let heads = ["~Offer", "Network", "#Credits", "#Credited", "#Reversals", "#Rate"];
         let mut table = Table::new("Offers with the most credited coins", &heads);
         for (line, offer, sums) in &offers {
             let name = match (offer.name.as_str(), offer.id.as_str()) {
@@ -457,35 +456,41 @@ fn close(page: &mut String) {
     *page += "</section>\n";
 }
 
-/// A table whose cells are HTML already. A head that begins with `#` is of a column of numbers.
+/// A table whose cells are HTML already. A head that begins with `#` is of a column of numbers, one with `~` of texts that may
+/// be long; one that begins with `?` after that is left out where it has nothing but zeros.
 struct Table {
     name: String,
     heads: Vec<String>,
-    numbers: Vec<bool>,
-    rows: String,
+    rows: Vec<(String, Vec<String>)>,
 }
 
 impl Table {
     fn new(name: &str, heads: &[&str]) -> Table {
-        Table {
-            name: name.to_owned(),
-            heads: heads.iter().map(|head| head.trim_start_matches('#').to_owned()).collect(),
-            numbers: heads.iter().map(|head| head.starts_with('#')).collect(),
-            rows: String::new(),
-        }
+        Table { name: name.to_owned(), heads: heads.iter().map(|head| (*head).to_owned()).collect(), rows: Vec::new() }
     }
 
     fn row(&mut self, class: &str, cells: &[String]) {
-        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        let _ = write!(self.rows, "<tr{class}>");
-        for (place, (cell, number)) in cells.iter().zip(&self.numbers).enumerate() {
-            let _ = match (place, number) {
-                (0, _) => write!(self.rows, "<th scope=\"row\" class=\"text\">{cell}</th>"),
-                (_, true) => write!(self.rows, "<td class=\"number\">{cell}</td>"),
-                (_, false) => write!(self.rows, "<td class=\"text\">{cell}</td>"),
-            };
-        }
-        self.rows += "</tr>\n";
+        self.rows.push((class.to_owned(), cells.to_vec()));
+    }
+
+    /// The columns that say something: their place, their class and their head.
+    fn columns(&self) -> Vec<(usize, &'static str, &str)> {
+        let says = |place: usize| self.rows.iter().any(|(_, cells)| cells.get(place).is_some_and(|cell| cell != "0"));
+        self.heads
+            .iter()
+            .enumerate()
+            .filter_map(|(place, head)| {
+                let (class, head) = match head.split_at_checked(1) {
+                    Some(("#", head)) => ("number", head),
+                    Some(("~", head)) => ("text", head),
+                    _ => ("name", head.as_str()),
+                };
+                match head.strip_prefix('?') {
+                    Some(head) => says(place).then_some((place, class, head)),
+                    None => Some((place, class, head)),
+                }
+            })
+            .collect()
     }
 
     /// The table in a box of its own, which scrolls where the page is narrow.
@@ -494,15 +499,26 @@ impl Table {
     }
 
     fn scroll(&self) -> String {
-        let heads = self.heads.iter().zip(&self.numbers).map(|(head, number)| {
-            format!("<th scope=\"col\"{}>{head}</th>", if *number { " class=\"number\"" } else { "" })
-        });
+        let columns = self.columns();
+        let heads = columns.iter().map(|(_, class, head)| format!("<th scope=\"col\" class=\"{class}\">{head}</th>"));
+        let heads: String = heads.collect();
+        let mut rows = String::new();
+        for (class, cells) in &self.rows {
+            let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+            let _ = write!(rows, "<tr{class}>");
+            for (place, class, _) in &columns {
+                let cell = cells.get(*place).map_or("", String::as_str);
+                let _ = match place {
+                    0 => write!(rows, "<th scope=\"row\" class=\"{class}\">{cell}</th>"),
+                    _ => write!(rows, "<td class=\"{class}\">{cell}</td>"),
+                };
+            }
+            rows += "</tr>\n";
+        }
         format!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>{}</tr></thead>\n\
-             <tbody>\n{}</tbody>\n</table></div>",
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>{heads}</tr></thead>\n\
+             <tbody>\n{rows}</tbody>\n</table></div>",
             Text(&self.name),
-            heads.collect::<String>(),
-            self.rows
         )
     }
 }

@@ -36,7 +36,8 @@ const STORED: &str = "stored balance";
 pub async fn show(ledger: &Ledger, network: &str, id: &str) -> Result<Reply, CannotRun> {
     let network = named(network)?;
     let trans_id = TransId::of(&network, id).map_err(|error| CannotRun::argument("the conversion", id, error))?;
-    let (rows, unreadable) = readable(ledger.store.rows(&trans_id).await?);
+    let (mut rows, unreadable) = readable(ledger.store.rows(&trans_id).await?);
+    rows.sort_by(|one, other| (&one.received_at, &one.status).cmp(&(&other.received_at, &other.status)));
     let cases = ledger.store.cases_of(&trans_id, deadline()).await?;
     let mut expected = Expected::default();
     rows.iter().try_for_each(|row| expected.add(row)).map_err(CannotRun::Sum)?;

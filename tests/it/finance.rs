@@ -61,7 +61,14 @@ async fn post(ledger: &Ledger, entry: Entry) {
 
 /// Two networks and the app in November 2026: credits, a reversal, a hold and its release, a correction, a spend.
 async fn november(ledger: &Ledger) {
-    let mut quest = entry("adgem/1", Status::Credit, "ana", "100.5", "2026-11-01T00:00:00Z");
+    november_of(ledger, 2026).await;
+}
+
+/// The same in another year.
+async fn november_of(ledger: &Ledger, year: u16) {
+    let at = |rest: &str| format!("{year}-{rest}");
+    let entry = |id: &str, status, user: &str, coins: &str, rest: &str| entry(id, status, user, coins, &at(rest));
+    let mut quest = entry("adgem/1", Status::Credit, "ana", "100.5", "11-01T00:00:00Z");
     quest.offer = Offer {
         offer_id: Some("7".into()),
         offer_name: Some("=cmd|'/c calc'!A1".into()),
@@ -69,20 +76,19 @@ async fn november(ledger: &Ledger) {
         payout_usd: Some(amount("1.25")),
     };
     post(ledger, quest).await;
-    post(ledger, entry("adgem/1", Status::Reversal, "ana", "-100.5", "2026-11-03T08:00:00Z")).await;
-    post(ledger, entry("adgem/2", Status::Credit, "bob", "20", "2026-11-03T08:00:00Z")).await;
-    let waits = held(entry("standard/3", Status::Credit, "ana", "40", "2026-11-30T23:59:59.999Z"), Some(NOW));
+    post(ledger, entry("adgem/1", Status::Reversal, "ana", "-100.5", "11-03T08:00:00Z")).await;
+    post(ledger, entry("adgem/2", Status::Credit, "bob", "20", "11-03T08:00:00Z")).await;
+    let waits = held(entry("standard/3", Status::Credit, "ana", "40", "11-30T23:59:59.999Z"), Some(NOW));
     post(ledger, waits.clone()).await;
-    let due =
-        held(entry("standard/4", Status::Credit, "bob", "8", "2026-11-10T10:00:00Z"), Some("2026-11-12T10:00:00Z"));
+    let due = held(entry("standard/4", Status::Credit, "bob", "8", "11-10T10:00:00Z"), Some(&at("11-12T10:00:00Z")));
     post(ledger, due.clone()).await;
     let hold = postback::ledger::held_now(std::slice::from_ref(&due)).unwrap();
-    ledger.store.post(&release(&hold, "2026-11-12T10:00:05Z".parse().unwrap()), deadline()).await.unwrap();
+    ledger.store.post(&release(&hold, at("11-12T10:00:05Z").parse().unwrap()), deadline()).await.unwrap();
     let mut correction =
-        entry("adgem/1", Status::Adjust(postback::ledger::CaseKind::Overdrawn), "ana", "0.5", "2026-11-20T10:00:00Z");
+        entry("adgem/1", Status::Adjust(postback::ledger::CaseKind::Overdrawn), "ana", "0.5", "11-20T10:00:00Z");
     correction.decision = Some(Decision { by: "eve".into(), reason: "-they agreed".into() });
     post(ledger, correction).await;
-    post(ledger, entry("standard/9", Status::Credit, "bob", "1", "2026-12-01T00:00:00Z")).await;
+    post(ledger, entry("standard/9", Status::Credit, "bob", "1", "12-01T00:00:00Z")).await;
 }
 
 async fn sums(ledger: &Ledger, period: Period, networks: &[&str]) -> Value {
@@ -253,6 +259,28 @@ async fn an_export_has_every_entry_once_in_an_order_that_stays_and_no_formula() 
         assert_eq!(names, heads);
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left.len(), 3, "no folder of parts is left: {left:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_parts_of_one_day_do_not_get_into_each_others_way() {
+    check(async |world| {
+        let ledger = ledger(world);
+        for number in 0..120 {
+            post(&ledger, entry(&format!("adgem/{number}"), Status::Credit, "ana", "1", "2026-11-30T13:00:00Z")).await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let day = Period::day("2026-11-30").unwrap();
+        for round in 0..5 {
+            let name = format!("{round}.csv");
+            let file = Export { period: day, ..export_to(folder.path(), &name, Format::Csv) };
+            assert_eq!(export(&ledger, &file).await.unwrap().json["entries"], 120);
+            let mut reader = csv::Reader::from_path(&file.out).unwrap();
+            let ids: std::collections::BTreeSet<_> =
+                reader.records().map(|row| row.unwrap().get(3).unwrap().to_owned()).collect();
+            assert_eq!(ids.len(), 120);
+        }
     })
     .await;
 }
@@ -479,6 +507,32 @@ async fn without_dynamodb_a_command_says_so_and_writes_nothing() {
             assert!(line.starts_with("reading ") && line.lines().count() == 1, "{line}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    })
+    .await;
+}
+
+/// Replays a session of `tests/transcripts/books` against the ledger of a world.
+async fn replay(world: &World, session: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/books").join(session);
+    let variables = world.variables.clone();
+    let replayed = tokio::task::spawn_blocking(move || {
+        let folder = tempfile::tempdir().unwrap();
+        crate::transcripts::assert_replays(&path, folder.path(), &variables);
+    });
+    replayed.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_month_is_closed_at_the_command_line_and_what_does_not_agree_is_found_there() {
+    check(async |world| {
+        // In the past for every clock.
+        november_of(&ledger(world), 2025).await;
+        replay(world, "month.txt").await;
+        world.change_account("bob", "available", "3").await;
+        world.delete_holds().await;
+        world.put_hold("standard/77", "bob", "12").await;
+        replay(world, "differences.txt").await;
+        world.change_account("bob", "available", "-3").await;
     })
     .await;
 }

@@ -4,6 +4,7 @@
 //! `SNAPSHOTS=overwrite cargo test transcripts` writes what it prints now. A session runs in an empty folder with the
 //! repository's `events/` and README, in a shell that is set up for an AWS account which must never be reached.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -15,21 +16,26 @@ use postback::config::VARIABLES;
 fn every_session_prints_exactly_what_its_transcript_says() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sessions = fs::read_dir(repository.join("tests/transcripts")).unwrap();
-    for session in sessions.map(|session| session.unwrap().path()) {
+    for session in sessions.map(|session| session.unwrap().path()).filter(|path| path.is_file()) {
         let folder = tempfile::tempdir().unwrap();
         copy(&repository.join("events"), &folder.path().join("events"));
         fs::copy(repository.join("README.md"), folder.path().join("README.md")).unwrap();
-        let replayed = replay(&fs::read_to_string(&session).unwrap(), folder.path());
-        snapbox::assert_data_eq!(replayed, snapbox::Data::read_from(&session, None));
+        assert_replays(&session, folder.path(), &BTreeMap::new());
     }
 }
 
+/// Replays a session in a folder, with these variables beside those of its lines, and compares.
+pub fn assert_replays(session: &Path, folder: &Path, variables: &BTreeMap<String, String>) {
+    let replayed = replay(&fs::read_to_string(session).unwrap(), folder, variables);
+    snapbox::assert_data_eq!(replayed, snapbox::Data::read_from(session, None));
+}
+
 /// The transcript with what its commands print now.
-fn replay(transcript: &str, folder: &Path) -> String {
+fn replay(transcript: &str, folder: &Path, variables: &BTreeMap<String, String>) -> String {
     let mut replayed = String::new();
     for line in transcript.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
-            writeln!(replayed, "{line}\n{}", run(command, folder)).unwrap();
+            writeln!(replayed, "{line}\n{}", run(command, folder, variables)).unwrap();
         } else if line.starts_with('#') {
             writeln!(replayed, "{line}").unwrap();
         }
@@ -52,7 +58,7 @@ fn shell_words(line: &str) -> Vec<String> {
 }
 
 /// Runs `[NAME=value] cargo local …` or `… cargo operator …`: what it prints, and the exit code where that is not 0.
-fn run(command: &str, folder: &Path) -> String {
+fn run(command: &str, folder: &Path, deployment: &BTreeMap<String, String>) -> String {
     let words = shell_words(command);
     let mut words = words.iter().map(String::as_str).peekable();
     let mut variables = Vec::new();
@@ -67,7 +73,10 @@ fn run(command: &str, folder: &Path) -> String {
         _ => panic!("no command of ours: {command}"),
     });
     process.current_dir(folder).envs(VARIABLES.iter().map(|variable| (variable.name, "")));
-    process.envs(ANOTHER_ACCOUNT).envs(variables);
+    process.envs(ANOTHER_ACCOUNT).envs(deployment).envs(variables);
+    if !deployment.is_empty() {
+        process.env_remove("AWS_CA_BUNDLE");
+    }
     let output = process.args(words).output().unwrap();
 
     let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -109,10 +109,12 @@ pub async fn run(command: Command, everywhere: &Everywhere) -> Result<Reply, Can
         Command::Show { network, id } => finance::show(&ledger()?, &network, &id).await,
         Command::User { id, limit } => finance::user(&ledger()?, &id, limit).await,
         Command::Day { date, networks } => {
-            finance::sums(&ledger()?, &Period::day(&date)?, &networks.network, now).await
+            let period = Period::day(&date)?;
+            finance::sums(&ledger()?, &period, &networks.network, now).await
         }
         Command::Month { month, networks } => {
-            finance::sums(&ledger()?, &Period::month(&month)?, &networks.network, now).await
+            let period = Period::month(&month)?;
+            finance::sums(&ledger()?, &period, &networks.network, now).await
         }
         Command::Export(ExportArguments { from, to, networks, format, out }) => {
             let period = Period::between(&from, &to)?;
@@ -121,7 +123,8 @@ pub async fn run(command: Command, everywhere: &Everywhere) -> Result<Reply, Can
         }
         Command::Verify { user } => finance::verify(&ledger()?, user.as_deref()).await,
         Command::Report { month, out, networks } => {
-            finance::report(&ledger()?, &Period::month(&month)?, &networks.network, &out, now).await
+            let period = Period::month(&month)?;
+            finance::report(&ledger()?, &period, &networks.network, &out, now).await
         }
     }
 }

@@ -203,7 +203,10 @@ struct Lines {
 
 impl Lines {
     fn create(file: &Path, format: Format) -> Result<Lines, CannotRun> {
-        let growing = file.with_extension("tmp");
+        // Behind the whole name: with another extension, the parts of a day would share one file.
+        let mut growing = file.as_os_str().to_owned();
+        growing.push(".tmp");
+        let growing = PathBuf::from(growing);
         let writer = BufWriter::new(File::create(&growing).map_err(cannot_write(&growing))?);
         Ok(Lines { file: file.to_owned(), growing, writer, format })
     }
@@ -254,7 +257,9 @@ impl Parts {
         folder.push(".parts");
         let folder = PathBuf::from(folder);
         let path = folder.join(JOURNAL);
-        fs::create_dir_all(&folder).map_err(cannot_write(&folder))?;
+        if !folder.is_dir() {
+            fs::create_dir(&folder).map_err(cannot_write(&folder))?;
+        }
         let opened = File::options().create(true).append(true).read(true).open(&path);
         let mut journal = opened.map_err(cannot_write(&path))?;
         match journal.try_lock() {
