@@ -244,12 +244,7 @@ impl Month<'_> {
 
     /// Two bars for each day on one scale, and a table of the same.
     fn chart(&self, name: &str, currency: &str, days: &BTreeMap<Date, Sums>) -> String {
-        let all: Vec<(Date, Sums)> = self
-            .first
-            .series(jiff::Span::new().days(1))
-            .take_while(|day| *day <= self.last)
-            .map(|day| (day, days.get(&day).copied().unwrap_or_default()))
-            .collect();
+        let all = self.every_day(days);
         let up = all.iter().map(|(_, sums)| sums.credits.amount).max().unwrap_or_default().max(Amount::ZERO);
         let down =
             all.iter().map(|(_, sums)| sums.reversals.amount.negated()).max().unwrap_or_default().max(Amount::ZERO);
@@ -316,6 +311,12 @@ impl Month<'_> {
             self.last.day(),
             table.scroll(),
         )
+    }
+
+    /// Every day of the month with its sums, also those without entries.
+    fn every_day(&self, days: &BTreeMap<Date, Sums>) -> Vec<(Date, Sums)> {
+        let dates = self.first.series(jiff::Span::new().days(1)).take_while(|day| *day <= self.last);
+        dates.map(|day| (day, days.get(&day).copied().unwrap_or_default())).collect()
     }
 
     /// How many of a hundred credits were reversed.

@@ -216,10 +216,7 @@ impl Operator {
         if !self.enabled(&preset.network) {
             line("", &format!("Not enabled, so 404 until `{}` is in NETWORKS.", preset.network));
         }
-        let accepted = leads && read.is_ok();
-        let mut json = lines.json();
-        json["accepted"] = accepted.into();
-        Ok(Reply { text: lines.to_string(), json, differs: !accepted })
+        Ok(explained(&lines, leads && read.is_ok()))
     }
 
     /// The request as the function sees it, where what stands in front of it says so.
@@ -387,6 +384,13 @@ impl Question {
 /// The class of the example that a person asks for.
 pub fn class(reversal: bool) -> Class {
     if reversal { Class::Reversal } else { Class::Credit }
+}
+
+/// What is said of a request that the function would take, or would not.
+fn explained(lines: &Lines, accepted: bool) -> Reply {
+    let mut json = lines.json();
+    json["accepted"] = accepted.into();
+    Reply { text: lines.to_string(), json, differs: !accepted }
 }
 
 /// An answer on one line.

@@ -127,7 +127,7 @@ impl Store {
     ///
     /// [`StoreError`] when DynamoDB does not answer or refuses.
     pub fn unindexed(&self, user: &UserId) -> Pages<Row> {
-        self.scan(Table::Transactions, Some(user.clone()), |items| rows(items))
+        self.scan(Table::Transactions, Some(user.clone()), rows)
     }
 
     /// Every row of a conversation, of whatever contract, as it stands at this moment.
@@ -184,7 +184,7 @@ impl Store {
 
     /// Every entry that moves or could move money, of whatever contract.
     pub fn every_entry(&self) -> Pages<Row> {
-        self.scan(Table::Transactions, None, |items| rows(items))
+        self.scan(Table::Transactions, None, rows)
     }
 
     /// Every account.
