@@ -11,6 +11,7 @@ pub mod fields; // the named fields of a request: query, form or JSON
 pub mod signature; // the closed set of signing recipes
 pub mod preset; // a network as data
 pub mod offerwall; // signed postback -> claim -> postings -> answer
+pub mod cases; // what a person can do about a case
 pub mod sample; // a signed example of what a network sends
 pub mod metrics; // the line of a call, and what CloudWatch counts in it
 
