@@ -13,7 +13,7 @@ use crate::money::Amount;
 
 /// Most bytes of an offer's or a goal's id kept in an entry; what is longer is cut. With [`OFFER_NAME_MAX`] and the
 /// limits of the ids and of received amounts this keeps every entry under 1 KB, which a test of the store holds.
-pub const OFFER_ID_MAX: usize = 48;
+pub const OFFER_ID_MAX: usize = 40;
 
 /// Most bytes of an offer's name kept in an entry; what is longer is cut.
 pub const OFFER_NAME_MAX: usize = 64;
