@@ -7,6 +7,8 @@
 mod cases; // the cases
 mod holds; // the queue of held coins
 mod items; // how rows are laid out
+#[cfg(feature = "operator")]
+mod read; // what people read: histories, days, whole tables
 
 use std::fmt;
 use std::time::Duration;
@@ -32,6 +34,8 @@ use items::{account_from, account_key, case_item, entry_from, entry_item, hold_i
 pub use cases::{Closes, Opened};
 pub use holds::{Cursor, DuePage};
 pub use items::SHARDS;
+#[cfg(feature = "operator")]
+pub use read::{DayShard, Page, Pages};
 
 /// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
 /// random part of it.
@@ -85,6 +89,12 @@ pub enum Step {
     ReadCases,
     /// What is due in the queue of holds.
     ReadHolds,
+    /// A user's entries.
+    ReadHistory,
+    /// A part of a network's day.
+    ReadDay,
+    /// All rows of this kind.
+    ReadTable(&'static str),
 }
 
 impl fmt::Display for Step {
@@ -97,6 +107,9 @@ impl fmt::Display for Step {
             Step::CloseCase => "closing the case",
             Step::ReadCases => "reading the cases",
             Step::ReadHolds => "reading the due holds",
+            Step::ReadHistory => "reading the history",
+            Step::ReadDay => "reading the day",
+            Step::ReadTable(rows) => return write!(f, "reading all {rows}"),
         })
     }
 }

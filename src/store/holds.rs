@@ -24,7 +24,14 @@ pub struct DuePage {
 
 /// A place in the queue.
 #[derive(Debug, Clone)]
-pub struct Cursor(Item);
+pub struct Cursor(pub(super) Item);
+
+impl Cursor {
+    /// What DynamoDB says of where it stopped; `None` at the end.
+    pub(super) fn of(key: Option<Item>) -> Option<Cursor> {
+        key.filter(|key| !key.is_empty()).map(Cursor)
+    }
+}
 
 impl Store {
     /// A page of one of the [`SHARDS`] of the queue: what is due at `now`, the longest due first.
@@ -51,7 +58,7 @@ impl Store {
         let request = query.set_exclusive_start_key(from.map(|Cursor(key)| key)).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
         let holds = output.items().iter().map(hold_from).collect();
-        Ok(DuePage { holds, next: output.last_evaluated_key.filter(|key| !key.is_empty()).map(Cursor) })
+        Ok(DuePage { holds, next: Cursor::of(output.last_evaluated_key) })
     }
 
     /// Whether the row of a hold is in the queue.
