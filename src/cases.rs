@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use crate::id::UserId;
 use crate::ledger::{
-    self, About, Case, CaseKind, Closing, Decision, Entry, Evidence, Held, Hold, Offer, Posting, Resolution, Status,
-    held_now,
+    self, About, Case, CaseKind, Closing, Decision, Entry, Evidence, Guard, Held, Hold, Offer, Posting, Resolution,
+    Status, held_now,
 };
 use crate::money::Amount;
 
@@ -127,7 +127,8 @@ fn assign(hold: &Hold, user: &UserId, now: Timestamp) -> Posting {
         ..released.clone()
     };
     let assign = Entry { status: Status::Assign, user: user.clone(), amount: hold.amount, held: None, ..released };
-    Posting { companion: Some(clear), ..Posting::of(assign) }
+    // A name that was mistyped must not become an account.
+    Posting { companion: Some(clear), guards: vec![Guard::Known], ..Posting::of(assign) }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::config::{Config, Faults};
 use crate::event::NotARequest;
 use crate::id::Network;
 use crate::ledger::{BY_MAX, Decision, REASON_MAX};
+use crate::money::{Amount, Received, Scale};
 use crate::preset::PresetError;
 use crate::sample::NoExample;
 use crate::store::{Store, StoreError};
@@ -115,6 +116,22 @@ impl Ledger {
             name => set(name),
         })?;
         Ok(Ledger { store: Store::new(config.aws.dynamodb(PATIENCE), config.tables.clone()), config })
+    }
+}
+
+impl Ledger {
+    /// Reads an amount as a person writes it: exactly, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn amount(&self, text: &str) -> Result<Amount, String> {
+        let received = Received::read(text).map_err(|problem| problem.to_string())?;
+        let scale = self.config.coins.scale;
+        let kept = received.cut(scale).map_err(|problem| problem.to_string())?;
+        let written = Scale::new(Scale::MAX).and_then(|scale| received.cut(scale).ok());
+        // What a network sends is cut. What a person writes is meant.
+        if written == Some(kept) { Ok(kept) } else { Err(format!("a coin has {} decimals", scale.decimals())) }
     }
 }
 
