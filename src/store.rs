@@ -6,6 +6,7 @@
 
 mod holds; // the queue of held coins
 mod items; // how rows are laid out
+mod settings; // the versions of the settings
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -32,6 +33,7 @@ use items::{
 
 pub use holds::{Cursor, DuePage};
 pub use items::SHARDS;
+pub use settings::Put as PutSettings;
 
 /// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
 /// random part of it.
@@ -93,6 +95,8 @@ pub enum Step {
     ReadCases,
     /// What is due in the queue of holds.
     ReadHolds,
+    ReadSettings,
+    PutSettings,
 }
 
 impl fmt::Display for Step {
@@ -104,6 +108,8 @@ impl fmt::Display for Step {
             Step::OpenCase => "opening the case",
             Step::ReadCases => "reading the cases",
             Step::ReadHolds => "reading the due holds",
+            Step::ReadSettings => "reading the settings",
+            Step::PutSettings => "putting the settings",
         })
     }
 }
