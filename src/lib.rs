@@ -21,6 +21,7 @@ pub mod aws; // credentials, endpoint, roots and time limits of the SDK clients
 pub mod tally; // how many requests a call made
 pub mod secrets; // the networks' secrets, and their rotation
 pub mod config; // the only reader of the environment
+pub mod in_force; // which settings are in force, and when newer ones are
 pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod log; // structured logs
 

@@ -164,17 +164,6 @@ impl Store {
         Store { client, tables }
     }
 
-    /// Opens the connection before the first call needs it, with a read that costs half a read unit.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when DynamoDB does not answer or refuses: the first call may fare better.
-    pub async fn warm_up(&self, deadline: Instant) -> Result<(), StoreError> {
-        let asking = Asking { step: Step::ReadConversation, subject: "nothing, to warm up", deadline };
-        let request = self.conversation_query("warm-up").consistent_read(false).limit(1).send();
-        asking.send(request).await?.map(drop).map_err(|error| asking.sdk(&error))
-    }
-
     /// Posts: one transaction, exactly once, whatever repeats and races.
     ///
     /// # Errors
