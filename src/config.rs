@@ -13,7 +13,6 @@ use rustls_pki_types::pem::PemObject;
 use crate::aws::Aws;
 use crate::event::{Front, Hop};
 use crate::id::{Currency, Network};
-use crate::in_force::REFRESH_EVERY;
 use crate::money::Scale;
 use crate::offerwall::Coins;
 use crate::preset::{Catalogue, Preset, PresetError};
@@ -83,8 +82,6 @@ pub struct Config {
     pub networks: Vec<Preset>,
     /// Every network that could be, while there are no settings.
     pub catalogue: Catalogue,
-    /// How old settings may become before they are read again.
-    pub settings_age_max: Duration,
     /// What stands in front of the function URL.
     pub front: Front,
     /// Where the networks' secrets come from.
@@ -160,7 +157,6 @@ impl Config {
             },
             networks: networks(&env, &catalogue),
             catalogue,
-            settings_age_max: REFRESH_EVERY,
             front: front(&env),
             secrets: secrets(&env),
             coins: Coins {

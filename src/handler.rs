@@ -96,7 +96,7 @@ impl App {
             networks: std::mem::take(&mut config.networks),
             catalogue: std::mem::take(&mut config.catalogue),
         };
-        let in_force = InForce::new(variables, config.function.clone(), config.settings_age_max);
+        let in_force = InForce::new(variables, config.function.clone());
         let deadline = Instant::now() + config.time_budget;
         let (keyring, looked) = tokio::join!(keyring(&config), in_force.look(&store, deadline));
         let app = App { keyring: keyring?, config, store, in_force };
@@ -275,7 +275,10 @@ impl App {
                 false => Vec::new(),
             };
             let balance = match offerwall::needs_balance(preset, claim, &conversation) {
-                Some((user, currency)) => Some(self.store.balance(user, currency, deadline).await?),
+                Some((user, currency)) => {
+                    let account = self.store.account(user, currency, deadline).await?;
+                    Some(account.unwrap_or_default().available)
+                }
                 None => None,
             };
             for (mut posting, meaning) in offerwall::plan(preset, claim, &conversation, balance, Timestamp::now()) {

@@ -54,7 +54,6 @@ pub struct InForce {
     variables: Arc<Snapshot>,
     /// The function's name, for its metrics.
     function: String,
-    refresh_every: Duration,
     /// Held by the one that reads.
     reading: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -81,11 +80,10 @@ struct Broken {
 
 impl InForce {
     /// Settings that were not read yet, with what counts where there is no version of them.
-    pub fn new(variables: Snapshot, function: String, refresh_every: Duration) -> InForce {
+    pub fn new(variables: Snapshot, function: String) -> InForce {
         InForce {
             variables: Arc::new(variables),
             function,
-            refresh_every,
             reading: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         }
@@ -143,7 +141,7 @@ impl InForce {
 
     fn is_due(&self, now: Instant) -> bool {
         let asked_at = self.lock().asked_at;
-        asked_at.is_none_or(|asked_at| now.saturating_duration_since(asked_at) >= self.refresh_every)
+        asked_at.is_none_or(|asked_at| now.saturating_duration_since(asked_at) >= REFRESH_EVERY)
     }
 
     /// Puts the newest version that reads in force, and tells of a newer one that does not.

@@ -106,6 +106,15 @@ pub struct Entry {
     pub decision: Option<Decision>,
 }
 
+/// One user's balance in one currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What can be spent; below zero where spent coins were reversed.
+    pub available: Amount,
+    /// What is credited and cannot be spent yet.
+    pub held: Amount,
+}
+
 /// What an entry does to the held part of a balance, and with it to the row that stands for these coins in the queue of
 /// holds: a change above zero makes the row, one below zero takes it away, so that the coins leave the hold once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -433,6 +442,21 @@ impl CaseKind {
             CaseKind::SettingsBroken => "settings_broken",
         }
     }
+
+    /// The id of a case of this kind about an entry.
+    pub fn id_of(self, trans_id: &TransId, status: Status) -> String {
+        let id = format!("{}/{trans_id}/{}", self.as_str(), status.as_str());
+        match self {
+            CaseKind::Conflict(field) => format!("{id}/{field}"),
+            CaseKind::LateCredit
+            | CaseKind::Overdrawn
+            | CaseKind::Shortfall
+            | CaseKind::ReversalWithoutCredit
+            | CaseKind::OverCap
+            | CaseKind::UnknownUser
+            | CaseKind::SettingsBroken => id,
+        }
+    }
 }
 
 impl Case {
@@ -450,15 +474,33 @@ impl Case {
 
     /// The key of the case, made of what it is about, so that a fact that repeats opens it once.
     pub fn id(&self) -> String {
-        let kind = self.kind.as_str();
-        match (&self.about, self.kind) {
-            (About::Settings(version), _) => format!("{kind}/{version}"),
-            (About::Entry { trans_id, status, .. }, CaseKind::Conflict(field)) => {
-                format!("{kind}/{trans_id}/{}/{field}", status.as_str())
-            }
-            (About::Entry { trans_id, status, .. }, _) => format!("{kind}/{trans_id}/{}", status.as_str()),
+        match &self.about {
+            About::Settings(version) => format!("{}/{version}", self.kind.as_str()),
+            About::Entry { trans_id, status, .. } => self.kind.id_of(trans_id, *status),
         }
     }
+}
+
+/// A case as it stands among the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseRow {
+    /// Its key.
+    pub case_id: String,
+    /// What it was opened for.
+    pub case: Case,
+    /// How it was closed; `None` while it is open.
+    pub closed: Option<Closed>,
+}
+
+/// What a closed case says of its end, as far as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// What was done: a [`Resolution`] in its words.
+    pub resolution: String,
+    /// Who did it, and why.
+    pub decision: Decision,
+    /// When.
+    pub closed_at: Option<Timestamp>,
 }
 
 /// How a case was closed, and by whom.

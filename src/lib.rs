@@ -14,6 +14,8 @@ pub mod settings; // which networks are enabled, and what is peculiar to a deplo
 pub mod offerwall; // signed postback -> claim -> postings -> answer
 pub mod sample; // a signed example of what a network sends
 pub mod metrics; // the line of a call, and what CloudWatch counts in it
+#[cfg(feature = "operator")]
+pub mod books; // what entries add up to, and what does not agree with them
 
 // The edge: each of these touches the world in one way.
 pub mod store; // the only file that knows DynamoDB's items and expressions
@@ -23,8 +25,11 @@ pub mod secrets; // the networks' secrets, and their rotation
 pub mod config; // the only reader of the environment
 pub mod in_force; // which settings are in force, and when newer ones are
 pub mod handler; // the one control flow: read, plan, post, answer, log
+pub mod workers; // what nobody calls for: due holds are released
 pub mod log; // structured logs
 
+#[cfg(feature = "operator")]
+pub mod terminal; // what command lines have in common: arguments, what is printed, exit codes, tables
 #[cfg(feature = "operator")]
 pub mod operator; // the commands of the people behind the endpoint
 #[cfg(feature = "local")]

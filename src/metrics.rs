@@ -93,8 +93,17 @@ pub const SUSPENDED: Metric = Metric { name: "coins_suspended", unit: "None", by
 /// Coins that were taken back.
 pub const REVERSED: Metric = Metric { name: "coins_reversed", unit: "None", by: By::Currency };
 
+/// Holds that a round of the worker released.
+pub const RELEASED: Metric = count("holds_released", By::Function);
+/// Holds that a round could not release.
+pub const UNRELEASED: Metric = count("holds_failed", By::Function);
+/// For how long the oldest hold that a round left behind has been due.
+pub const OLDEST_DUE: Metric = Metric { name: "oldest_due_hold_s", unit: "Seconds", by: By::Function };
+/// Cases that are open.
+pub const OPEN_CASES: Metric = count("open_cases", By::Function);
+
 /// Every metric.
-pub const METRICS: [&Metric; 18] = [
+pub const METRICS: [&Metric; 22] = [
     &CALLBACKS,
     &UNDERSTOOD,
     &DURATION,
@@ -113,6 +122,10 @@ pub const METRICS: [&Metric; 18] = [
     &HELD,
     &SUSPENDED,
     &REVERSED,
+    &RELEASED,
+    &UNRELEASED,
+    &OLDEST_DUE,
+    &OPEN_CASES,
 ];
 
 fn of_kind(kind: CaseKind) -> &'static Metric {
@@ -185,6 +198,62 @@ pub struct Line<'a> {
     pub retries: u32,
 }
 
+/// What became of a round of the worker that releases holds.
+#[derive(Debug)]
+pub struct Round<'a> {
+    /// When it ended.
+    pub at: Timestamp,
+    /// The function that made it.
+    pub function: &'a str,
+    pub released: u64,
+    /// Holds that another round released, or a reversal took, meanwhile.
+    pub gone: u64,
+    pub failed: u64,
+    /// Whether it ended before all that is due was seen.
+    pub unfinished: bool,
+    /// For how long the oldest that is left has been due; zero where nothing is left.
+    pub oldest_due: Duration,
+    /// `None` where they could not be counted.
+    pub open_cases: Option<u64>,
+    pub took: Duration,
+}
+
+impl Round<'_> {
+    /// The line, without its end.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers are JSON")
+    }
+}
+
+impl Serialize for Round<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut measured = vec![
+            (&RELEASED, Value::Count(self.released)),
+            (&UNRELEASED, Value::Count(self.failed)),
+            (&OLDEST_DUE, Value::Count(self.oldest_due.as_secs())),
+        ];
+        measured.extend(self.open_cases.map(|open| (&OPEN_CASES, Value::Count(open))));
+        let mut line = serializer.serialize_map(None)?;
+        line.serialize_entry("timestamp", &format_args!("{:.6}", self.at))?;
+        line.serialize_entry("level", "INFO")?;
+        line.serialize_entry("message", "holds")?;
+        line.serialize_entry("function", self.function)?;
+        line.serialize_entry("gone", &self.gone)?;
+        line.serialize_entry("unfinished", &self.unfinished)?;
+        line.serialize_entry("took_ms", &millis(self.took))?;
+        for (metric, value) in &measured {
+            line.serialize_entry(metric.name, value)?;
+        }
+        line.serialize_entry("_aws", &Embedded { at: self.at, measured: &measured })?;
+        line.end()
+    }
+}
+
+/// Whole milliseconds.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A metric's value in one line.
 enum Value {
     Count(u64),
@@ -199,9 +268,8 @@ impl Line<'_> {
 
     /// What this call adds to each metric; what is missing adds nothing.
     fn measured(&self) -> Vec<(&'static Metric, Value)> {
-        let duration = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
         let mut measured = Vec::with_capacity(6);
-        measured.extend([(&CALLBACKS, Value::Count(1)), (&DURATION, Value::Count(duration))]);
+        measured.extend([(&CALLBACKS, Value::Count(1)), (&DURATION, Value::Count(millis(self.took)))]);
         let mut count = |metric, number: u64| {
             if number > 0 {
                 measured.push((metric, Value::Count(number)));
@@ -531,10 +599,35 @@ mod tests {
     }
 
     #[test]
+    fn the_line_of_a_round_says_what_is_left_of_the_queue() {
+        let round = Round {
+            at: "2026-11-30T12:00:00.0015Z".parse().unwrap(),
+            function: "f",
+            released: 2,
+            gone: 1,
+            failed: 0,
+            unfinished: true,
+            oldest_due: Duration::from_millis(90_999),
+            open_cases: Some(4),
+            took: Duration::from_micros(2999),
+        };
+        let expected = concat!(
+            r#"{"timestamp":"2026-11-30T12:00:00.001500Z","level":"INFO","message":"holds","function":"f","gone":1,"#,
+            r#""unfinished":true,"took_ms":2,"holds_released":2,"holds_failed":0,"oldest_due_hold_s":90,"open_cases":4,"#,
+            r#""_aws":{"Timestamp":1796040000001,"CloudWatchMetrics":[{"Namespace":"postback","Dimensions":[["function"]],"#,
+            r#""Metrics":[{"Name":"holds_released","Unit":"Count"},{"Name":"holds_failed","Unit":"Count"},"#,
+            r#"{"Name":"oldest_due_hold_s","Unit":"Seconds"},{"Name":"open_cases","Unit":"Count"}]}]}}"#,
+        );
+        assert_eq!(round.json(), expected);
+        assert!(!Round { open_cases: None, ..round }.json().contains("open_cases"), "what is not known is not zero");
+    }
+
+    #[test]
     fn no_metric_has_the_name_of_another_member() {
         let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
         names.extend(["timestamp", "level", "message", "function", "network", "trans_id", "class", "outcome", "why"]);
         names.extend(["final", "cases", "status", "dynamodb_requests", "currency", "version", "_aws"]);
+        names.extend(["gone", "unfinished", "took_ms"]);
         let all = names.len();
         names.sort_unstable();
         names.dedup();

@@ -23,7 +23,7 @@ mod encapsulate {
     /// digits holds without rounding, also as a sum.
     ///
     /// Kept in its shortest form, so that equal amounts print alike: `10.50` is `10.5`.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Amount(Decimal);
 
     impl Amount {

@@ -4,11 +4,13 @@
 //! new and changes the account in the same act. Entries are never updated and never deleted. There is no state "in
 //! progress", no lock and no check before the write: the database settles every race.
 
+mod cases; // the cases
 mod holds; // the queue of held coins
 mod items; // how rows are laid out
+#[cfg(feature = "operator")]
+mod read; // what people read: histories, days, whole tables
 mod settings; // the versions of the settings
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
@@ -22,18 +24,20 @@ use tokio::time::Instant;
 
 use crate::aws::chain;
 use crate::id::{Currency, TransId, UserId};
-use crate::ledger::{Case, Closing, Entry, Guard, Outcome, Posting, Refusal, Status, judge};
+use crate::ledger::{Account, Closing, Entry, Guard, Outcome, Posting, Refusal, Status, judge};
 use crate::money::Amount;
 use crate::tally;
 
-use items::{
-    Attributes, CLOSED, Item, OPEN, account_key, case_item, entry_from, entry_item, hold_item, hold_key, number,
-    string, time,
-};
+use cases::{CLOSE, IS_OPEN, close_names, close_values};
+use items::Attributes;
+use items::{account_from, account_key, case_item, entry_from, entry_item, hold_item, hold_key, number, string};
 
+pub use cases::{Closes, Opened};
 pub use holds::{Cursor, DuePage};
 pub use items::SHARDS;
-pub use settings::Put as PutSettings;
+#[cfg(feature = "operator")]
+pub use read::{DayShard, Page, Pages};
+pub use settings::PutSettings;
 
 /// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
 /// random part of it.
@@ -62,15 +66,6 @@ pub struct Store {
     tables: Tables,
 }
 
-/// Whether a case was opened now or is open, or closed, already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opened {
-    /// It was not there.
-    New,
-    /// It was there, open or closed, and stays as it was.
-    Known,
-}
-
 /// Why the ledger could not be asked. Nothing is half done, and asking again is always safe.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -92,11 +87,18 @@ pub enum Step {
     /// One user's balance.
     ReadBalance,
     OpenCase,
+    CloseCase,
     ReadCases,
     /// What is due in the queue of holds.
     ReadHolds,
     ReadSettings,
     PutSettings,
+    /// A user's entries.
+    ReadHistory,
+    /// A part of a network's day.
+    ReadDay,
+    /// All rows of this kind.
+    ReadTable(&'static str),
 }
 
 impl fmt::Display for Step {
@@ -106,10 +108,14 @@ impl fmt::Display for Step {
             Step::ReadConversation => "reading the entries",
             Step::ReadBalance => "reading the balance",
             Step::OpenCase => "opening the case",
+            Step::CloseCase => "closing the case",
             Step::ReadCases => "reading the cases",
             Step::ReadHolds => "reading the due holds",
             Step::ReadSettings => "reading the settings",
             Step::PutSettings => "putting the settings",
+            Step::ReadHistory => "reading the history",
+            Step::ReadDay => "reading the day",
+            Step::ReadTable(rows) => return write!(f, "reading all {rows}"),
         })
     }
 }
@@ -216,60 +222,22 @@ impl Store {
         ours.map(|item| entry_from(item).map_err(|problem| asking.failed(problem))).collect()
     }
 
-    /// The available balance of a user; zero where there is no account.
+    /// A user's account; `None` where there is none yet.
     ///
     /// # Errors
     ///
     /// [`StoreError`] when DynamoDB does not answer, refuses, or holds an account that does not read.
-    pub async fn balance(&self, user: &UserId, currency: &Currency, deadline: Instant) -> Result<Amount, StoreError> {
+    pub async fn account(
+        &self,
+        user: &UserId,
+        currency: &Currency,
+        deadline: Instant,
+    ) -> Result<Option<Account>, StoreError> {
         let asking = Asking { step: Step::ReadBalance, subject: user.as_str(), deadline };
         let request = self.client.get_item().table_name(&self.tables.accounts).consistent_read(true);
         let request = request.set_key(Some(account_key(user, currency))).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
-        match output.item {
-            None => Ok(Amount::ZERO),
-            Some(item) => Attributes(&item).part("available").map_err(|problem| asking.failed(problem)),
-        }
-    }
-
-    /// Opens a case that belongs to no transaction, once: what is known, open or closed, stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]: whether the case is open is then unknown, and opening it again settles that.
-    pub async fn open(&self, case: &Case, deadline: Instant) -> Result<Opened, StoreError> {
-        let id = case.id();
-        let asking = Asking { step: Step::OpenCase, subject: &id, deadline };
-        let request = self.client.put_item().table_name(&self.tables.cases).set_item(Some(case_item(case)));
-        let request = request.condition_expression("attribute_not_exists(case_id)").send();
-        match asking.send(request).await? {
-            Ok(_) => Ok(Opened::New),
-            Err(SdkError::ServiceError(service)) if service.err().is_conditional_check_failed_exception() => {
-                Ok(Opened::Known)
-            }
-            Err(error) => Err(asking.sdk(&error)),
-        }
-    }
-
-    /// The cases about a conversation, open or closed: the detail of each by its id. Reads the whole table of cases: for a
-    /// person, never within a call.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds a case that does not read.
-    pub async fn cases(&self, trans_id: &TransId, deadline: Instant) -> Result<BTreeMap<String, String>, StoreError> {
-        let asking = Asking { step: Step::ReadCases, subject: trans_id.as_str(), deadline };
-        let scan = self.client.scan().table_name(&self.tables.cases).consistent_read(true);
-        let scan =
-            scan.filter_expression("trans_id = :id").expression_attribute_values(":id", string(trans_id.as_str()));
-        let items = scan.into_paginator().items().send().try_collect();
-        let items = asking.send(items).await?.map_err(|error| asking.sdk(&error))?;
-        let text = |item, name| Attributes(item).required(name, |text| Some(text.to_owned()));
-        items
-            .iter()
-            .map(|item| Ok((text(item, "case_id")?, text(item, "detail")?)))
-            .collect::<Result<_, _>>()
-            .map_err(|problem: String| asking.failed(problem))
+        output.item.map(|item| account_from(&item).map_err(|problem| asking.failed(problem))).transpose()
     }
 
     fn conversation_query(&self, trans_id: &str) -> aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder {
@@ -382,31 +350,11 @@ impl Store {
             .table_name(&self.tables.cases)
             .key("case_id", string(&closing.case_id))
             .update_expression(CLOSE)
-            .condition_expression("#state = :open")
+            .condition_expression(IS_OPEN)
             .set_expression_attribute_names(Some(close_names()))
             .set_expression_attribute_values(Some(close_values(closing)));
         TransactWriteItem::builder().update(built(update.build())).build()
     }
-}
-
-/// How an open case becomes a closed one, which is no longer in the index of open cases.
-const CLOSE: &str = "SET #state = :closed, closed_at = :at, closed_by = :by, reason = :reason, resolution = :resolution \
-                     REMOVE #open";
-
-fn close_names() -> HashMap<String, String> {
-    [("#state", "state"), ("#open", "open")].map(|(name, attribute)| (name.into(), attribute.into())).into()
-}
-
-fn close_values(closing: &Closing) -> Item {
-    let values = [
-        (":open", string(OPEN)),
-        (":closed", string(CLOSED)),
-        (":at", string(time(closing.closed_at))),
-        (":by", string(&closing.decision.by)),
-        (":reason", string(&closing.decision.reason)),
-        (":resolution", string(closing.resolution.to_string())),
-    ];
-    values.map(|(name, value)| (name.into(), value)).into()
 }
 
 /// What an action of a posting is for.
@@ -500,6 +448,7 @@ mod tests {
     use super::*;
 
     use crate::ledger::Field;
+    use crate::store::items::Item;
     use crate::store::items::tests::entry;
 
     /// A credit of 10 coins to user u.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use postback::local::{self, CannotRun, Data, Serve};
+use postback::terminal;
 
 /// The postback function on this machine, over an embedded DynamoDB.
 ///
@@ -61,17 +62,13 @@ impl From<DataArguments> for Data {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match terminal::arguments("cargo local") {
         Ok(arguments) => arguments,
-        Err(asked) if !asked.use_stderr() => {
-            let _ = asked.print();
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => return fail(one_line(&error)),
+        Err(code) => return code,
     };
     match run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => fail(format!("error: {problem}")),
+        Err(problem) => terminal::fail(&format!("error: {problem}")),
     }
 }
 
@@ -82,17 +79,4 @@ async fn run(arguments: Arguments) -> Result<(), CannotRun> {
         }
         Command::Invoke { event, data } => local::invoke(&event, &data.into()).await,
     }
-}
-
-#[allow(clippy::print_stderr, reason = "a command line tells its user what is wrong")]
-fn fail(line: String) -> ExitCode {
-    eprintln!("{line}");
-    ExitCode::from(2)
-}
-
-/// What is wrong with the arguments: clap's first paragraph, and where to look.
-fn one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
-    format!("{}; see `cargo local --help`", lines.collect::<Vec<_>>().join(" "))
 }

@@ -16,7 +16,7 @@ use super::{CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
 use crate::config::{Config, SecretsFrom};
 use crate::event::Request;
 use crate::id::{Currency, UserId};
-use crate::ledger::Entry;
+use crate::ledger::{Account, CaseRow, Entry};
 use crate::money::Amount;
 use crate::offerwall::{self, Claim, Report};
 use crate::store::{Store, StoreError};
@@ -74,9 +74,8 @@ fn claim(config: &Config, event: &str) -> Option<Claim> {
 #[derive(Default)]
 struct Standing {
     entries: Vec<Entry>,
-    balances: BTreeMap<(UserId, Currency), Amount>,
-    /// Detail by id.
-    cases: BTreeMap<String, String>,
+    accounts: BTreeMap<(UserId, Currency), Account>,
+    cases: Vec<CaseRow>,
 }
 
 impl Standing {
@@ -85,13 +84,13 @@ impl Standing {
         let deadline = Instant::now() + PATIENCE;
         let entries = store.conversation(&claim.trans_id, deadline).await?;
         let accounts = entries.iter().map(|entry| (&entry.user, &entry.currency));
-        let mut balances = BTreeMap::new();
+        let mut standing = BTreeMap::new();
         for (user, currency) in accounts.chain([(&claim.user, &claim.currency)]) {
-            let balance = store.balance(user, currency, deadline).await?;
-            balances.insert((user.clone(), currency.clone()), balance);
+            let account = store.account(user, currency, deadline).await?;
+            standing.insert((user.clone(), currency.clone()), account.unwrap_or_default());
         }
-        let cases = store.cases(&claim.trans_id, deadline).await?;
-        Ok(Standing { entries, balances, cases })
+        let cases = store.cases_of(&claim.trans_id, deadline).await?;
+        Ok(Standing { entries, accounts: standing, cases })
     }
 
     fn changes_since(&self, before: &Standing) -> String {
@@ -103,17 +102,20 @@ impl Standing {
                     format!("entry    {key} {status} {}, user {}{void}", change(entry), entry.user)
                 },
             );
-        let balances = self.balances.iter().filter_map(|(account, balance)| {
-            let known = before.balances.get(account).copied().unwrap_or(Amount::ZERO);
+        let balances = self.accounts.iter().flat_map(|(account, now)| {
+            let known = before.accounts.get(account).copied().unwrap_or_default();
             let (user, currency) = account;
-            (known != *balance).then(|| format!("balance  user {user}: {known} -> {balance} {currency}"))
+            let change = move |part, known: Amount, now: Amount| {
+                (known != now).then(|| format!("{part:<9}user {user}: {known} -> {now} {currency}"))
+            };
+            [change("balance", known.available, now.available), change("held", known.held, now.held)]
         });
         let cases = self
             .cases
             .iter()
-            .filter(|(id, _)| !before.cases.contains_key(*id))
-            .map(|(id, detail)| format!("case     {id}: {detail}"));
-        let changes: Vec<String> = entries.chain(balances).chain(cases).collect();
+            .filter(|row| !before.cases.iter().any(|known| known.case_id == row.case_id))
+            .map(|row| format!("case     {}: {}", row.case_id, row.case.detail));
+        let changes: Vec<String> = entries.chain(balances.flatten()).chain(cases).collect();
         if changes.is_empty() { "nothing changed".to_owned() } else { changes.join("\n") }
     }
 }

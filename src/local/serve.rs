@@ -201,8 +201,11 @@ async fn standing(store: &Store, claim: &Claim, outcome: &str) -> Result<String,
     let entries = store.conversation(&claim.trans_id, deadline).await?;
     let entry = entries.iter().find(|entry| entry.status == claim.status);
     let (user, currency) = entry.map_or((&claim.user, &claim.currency), |entry| (&entry.user, &entry.currency));
-    let balance = store.balance(user, currency, deadline).await?;
-    let moved = [Happened::Credited, Happened::Reversed].map(Happened::as_str).contains(&outcome);
+    let account = store.account(user, currency, deadline).await?.unwrap_or_default();
+    let held = if account.held.is_zero() { String::new() } else { format!("  held {}", account.held) };
+    let moved = [Happened::Credited, Happened::Held, Happened::Suspended, Happened::Reversed]
+        .map(Happened::as_str)
+        .contains(&outcome);
     let change = entry.filter(|_| moved).map(|entry| format!("  {}", change(entry)));
-    Ok(format!("{}  user {user}{}  balance {balance}", claim.trans_id, change.unwrap_or_default()))
+    Ok(format!("{}  user {user}{}  balance {}{held}", claim.trans_id, change.unwrap_or_default(), account.available))
 }

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::Select;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::items::{Item, SHARDS, hold_from, string, time};
+use super::items::{Item, SHARDS, hold_from, hold_key, string, time};
 use super::{Asking, Step, Store, StoreError};
 use crate::ledger::Hold;
 
@@ -24,7 +24,14 @@ pub struct DuePage {
 
 /// A place in the queue.
 #[derive(Debug, Clone)]
-pub struct Cursor(Item);
+pub struct Cursor(pub(super) Item);
+
+impl Cursor {
+    /// What DynamoDB says of where it stopped; `None` at the end.
+    pub(super) fn of(key: Option<Item>) -> Option<Cursor> {
+        key.filter(|key| !key.is_empty()).map(Cursor)
+    }
+}
 
 impl Store {
     /// A page of one of the [`SHARDS`] of the queue: what is due at `now`, the longest due first.
@@ -51,6 +58,19 @@ impl Store {
         let request = query.set_exclusive_start_key(from.map(|Cursor(key)| key)).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
         let holds = output.items().iter().map(hold_from).collect();
-        Ok(DuePage { holds, next: output.last_evaluated_key.filter(|key| !key.is_empty()).map(Cursor) })
+        Ok(DuePage { holds, next: Cursor::of(output.last_evaluated_key) })
+    }
+
+    /// Whether the row of a hold is in the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer or refuses.
+    pub async fn hold_exists(&self, hold: &Hold, deadline: Instant) -> Result<bool, StoreError> {
+        let asking = Asking { step: Step::ReadHolds, subject: hold.trans_id.as_str(), deadline };
+        let request = self.client.get_item().table_name(&self.tables.holds).consistent_read(true);
+        let request = request.set_key(Some(hold_key(&hold.trans_id, hold.release_at))).send();
+        let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+        Ok(output.item.is_some())
     }
 }

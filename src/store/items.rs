@@ -8,7 +8,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 
 use crate::id::{Currency, Network, TransId, UserId};
-use crate::ledger::{About, Case, Decision, Entry, Evidence, Held, Hold, Offer, Status};
+use crate::ledger::{
+    About, Account, Case, CaseKind, CaseRow, Closed, Decision, Entry, Evidence, Held, Hold, Offer, Status,
+};
 use crate::money::Amount;
 use crate::settings::Version;
 
@@ -81,6 +83,7 @@ pub(super) fn entry_item(entry: &Entry) -> Item {
         ("received_at", string(time(entry.received_at))),
         ("day", string(day_shard(entry))),
     ];
+    let held_in = entry.held.filter(|held| held.change > Amount::ZERO);
     let known = |text: &String| Some(string(text)).filter(|_| !text.is_empty());
     let optional = [
         ("preset", entry.evidence.preset.as_ref().map(|preset| string(preset.as_str()))),
@@ -88,7 +91,8 @@ pub(super) fn entry_item(entry: &Entry) -> Item {
         ("fingerprint", known(&entry.evidence.fingerprint)),
         ("source_ip", known(&entry.evidence.source_ip)),
         ("held", entry.held.map(|held| number(held.change))),
-        ("release_at", entry.held.and_then(|held| held.release_at).map(|at| string(time(at)))),
+        // Told where the coins come into the hold; where they leave it, it only says which row to take away.
+        ("release_at", held_in.and_then(|held| held.release_at).map(|at| string(time(at)))),
         ("absorbed", Some(number(entry.absorbed)).filter(|_| !entry.absorbed.is_zero())),
         ("by", entry.decision.as_ref().map(|decision| string(&decision.by))),
         ("reason", entry.decision.as_ref().map(|decision| string(&decision.reason))),
@@ -129,6 +133,52 @@ pub(super) fn case_item(case: &Case) -> Item {
         About::Settings(version) => attributes.push(("version", integer(*version))),
     }
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Reads a stored account, or says which attribute does not read. What never moved is not written.
+pub(super) fn account_from(item: &Item) -> Result<Account, String> {
+    let attributes = Attributes(item);
+    Ok(Account { available: attributes.part("available")?, held: attributes.part("held")? })
+}
+
+/// Reads a stored case, or says which attribute does not read.
+pub(super) fn case_from(item: &Item) -> Result<CaseRow, String> {
+    let attributes = Attributes(item);
+    let owned = |name| attributes.optional(name).unwrap_or_default().to_owned();
+    let case_id = attributes.required("case_id", |text| Some(text.to_owned()))?;
+    let read = |problem: String| format!("case {case_id}: {problem}");
+    // A conflict's id ends with the field in which it differs.
+    let field = case_id.rsplit('/').next().unwrap_or_default();
+    let kind = |text: &str| {
+        CaseKind::ALL.into_iter().find(|kind| match kind {
+            CaseKind::Conflict(differs) => kind.as_str() == text && differs.to_string() == field,
+            _ => kind.as_str() == text,
+        })
+    };
+    let kind = attributes.required("kind", kind).map_err(read)?;
+    let about = match kind {
+        CaseKind::SettingsBroken => {
+            About::Settings(attributes.required("version", |text| text.parse().ok()).map_err(read)?)
+        }
+        _ => About::Entry {
+            trans_id: attributes.required("trans_id", |text| TransId::new(text).ok()).map_err(read)?,
+            status: attributes.required("status", Status::stored).map_err(read)?,
+            user: attributes.required("user_id", UserId::stored).map_err(read)?,
+            currency: attributes.required("currency", |text| Currency::new(text).ok()).map_err(read)?,
+            amount: attributes.amount("amount").map_err(read)?,
+        },
+    };
+    let closed = match attributes.required("state", |text| Some(text == OPEN)).map_err(read)? {
+        true => None,
+        false => Some(Closed {
+            resolution: owned("resolution"),
+            decision: Decision { by: owned("closed_by"), reason: owned("reason") },
+            closed_at: attributes.time("closed_at").map_err(read)?,
+        }),
+    };
+    let opened_at = attributes.time("opened_at").map_err(read)?.unwrap_or_default();
+    let case = Case { kind, about, detail: owned("detail"), opened_at };
+    Ok(CaseRow { case_id, case, closed })
 }
 
 /// The key of the row that stands for a conversation's held coins: `bucket` and `due`. Those with a release time are spread
@@ -368,6 +418,20 @@ pub(super) mod tests {
         };
         let total: usize = entry_item(&entry).into_iter().map(size).sum();
         assert!(total <= 1024, "{total} bytes");
+    }
+
+    #[test]
+    fn a_case_of_each_kind_reads_back_as_it_was_written() {
+        for kind in CaseKind::ALL {
+            let case = match kind {
+                CaseKind::SettingsBroken => {
+                    Case { kind, about: About::Settings(7), detail: "x".into(), opened_at: entry().received_at }
+                }
+                _ => Case::about(kind, &entry(), "x".into()),
+            };
+            let row = case_from(&case_item(&case)).unwrap();
+            assert_eq!(row, CaseRow { case_id: case.id(), case, closed: None });
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ const PAGE: i32 = 20;
 
 /// What became of a version that was put.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Put {
+pub enum PutSettings {
     /// It is there, and the newest.
     Done,
     /// Its number was taken meanwhile, by this one.
@@ -71,7 +71,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError`]: whether the version is there is then unknown, and putting the same again settles that.
-    pub async fn put_settings(&self, version: &Version, deadline: Instant) -> Result<Put, StoreError> {
+    pub async fn put_settings(&self, version: &Version, deadline: Instant) -> Result<PutSettings, StoreError> {
         let subject = format!("version {}", version.number);
         let asking = Asking { step: Step::PutSettings, subject: &subject, deadline };
         let request = self.client.put_item().table_name(&self.tables.settings).set_item(Some(version_item(version)));
@@ -79,7 +79,7 @@ impl Store {
             .condition_expression("attribute_not_exists(version)")
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let error = match asking.send(request.send()).await? {
-            Ok(_) => return Ok(Put::Done),
+            Ok(_) => return Ok(PutSettings::Done),
             Err(error) => error,
         };
         let taken = match error.as_service_error() {
@@ -89,7 +89,7 @@ impl Store {
         let Some(taken) = taken else { return Err(asking.sdk(&error)) };
         let taken = version_from(taken).map_err(|problem: String| asking.failed(problem))?;
         // An attempt whose reply was lost finds what it put itself.
-        Ok(if taken == *version { Put::Done } else { Put::Taken(Box::new(taken)) })
+        Ok(if taken == *version { PutSettings::Done } else { PutSettings::Taken(Box::new(taken)) })
     }
 
     fn versions_query(&self, before: Option<u64>) -> QueryFluentBuilder {

@@ -1,21 +1,20 @@
 //! Settings that change while the function runs: versions that come into force, that do not read, that race, and a table
 //! that cannot be reached.
 //!
-//! No test waits for a minute: one process reads at every call, since its settings are always too old, and the world's own
-//! stays within its minute.
+//! No test waits for a minute: the clock that the age of settings is measured by is moved.
 
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use jiff::Timestamp;
-use postback::config::Config;
 use postback::handler::{App, Handled};
+use postback::in_force::REFRESH_EVERY;
 use postback::settings::Version;
 use postback::store::PutSettings;
 use tokio::time::Instant;
 
 use crate::faults::{Fault, Request};
-use crate::world::{PATIENCE, World, check, conversion, event, line, query, signed};
+use crate::world::{PATIENCE, World, check, conversion, event, line, pass, query, signed};
 
 /// Lets every caller in.
 const OPEN: &str = "enabled = [\"standard\"]";
@@ -46,20 +45,20 @@ fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// Another process of the same deployment, whose settings are always too old.
-async fn reading(world: &World) -> App {
-    let mut config = Config::read(|name| world.variables.get(name).cloned()).unwrap();
-    config.settings_age_max = Duration::ZERO;
-    App::start(config).await.unwrap()
-}
-
 async fn call(app: &App, id: &str) -> Handled {
     let query = signed(&query(&conversion(id, "1", "42", "1")));
     app.handle(&event("GET", "/standard", &query), PATIENCE).await
 }
 
+/// The answer to a call right now.
 async fn told(app: &App, id: &str) -> String {
     line(&call(app, id).await)
+}
+
+/// The answer to a call when the settings have become too old.
+async fn told_later(app: &App, id: &str) -> String {
+    pass(REFRESH_EVERY).await;
+    told(app, id).await
 }
 
 fn in_force(app: &App) -> Option<u64> {
@@ -78,13 +77,15 @@ fn cut_off(world: &World) {
 #[tokio::test]
 async fn a_change_takes_effect_in_a_running_process_once_its_settings_are_too_old_and_not_before() {
     check(async |world| {
-        let app = reading(world).await;
-        assert_eq!((in_force(&app), told(&app, "c1").await.as_str()), (None, LET_IN), "the variables count");
+        let app = world.redeployed(&[]).await;
+        assert_eq!((told(&app, "c1").await.as_str(), in_force(&app)), (LET_IN, None), "the variables count");
         put(world, 1, SHUT).await;
-        assert_eq!((told(&app, "c2").await.as_str(), in_force(&app)), (SHUT_OUT, Some(1)));
-        assert_eq!((told(&world.app, "c2").await.as_str(), in_force(&world.app)), (LET_IN, None), "within its minute");
+        pass(REFRESH_EVERY - Duration::from_secs(10)).await;
+        assert_eq!((told(&app, "c2").await.as_str(), in_force(&app)), (LET_IN, None), "within the minute");
+        assert_eq!((told_later(&app, "c3").await.as_str(), in_force(&app)), (SHUT_OUT, Some(1)));
         put(world, 2, OPEN).await;
-        assert_eq!((told(&app, "c3").await.as_str(), in_force(&app)), (LET_IN, Some(2)));
+        assert_eq!((told(&app, "c4").await.as_str(), in_force(&app)), (SHUT_OUT, Some(1)));
+        assert_eq!((told_later(&app, "c4").await.as_str(), in_force(&app)), (LET_IN, Some(2)));
         // A process that starts has the newest.
         assert_eq!(in_force(&world.redeployed(&[]).await), Some(2));
     })
@@ -96,7 +97,7 @@ async fn settings_take_the_place_of_the_variables_altogether() {
     check(async |world| {
         let mine = "enabled = [\"mine\"]\n[networks.mine]\nbase = \"standard\"\nnetwork.name = \"Mine\"";
         put(world, 1, mine).await;
-        let app = reading(world).await;
+        let app = world.redeployed(&[]).await;
         assert_eq!(told(&app, "c1").await, "404 no such network");
         let query = signed(&query(&conversion("c1", "1", "42", "1")));
         let handled = app.handle(&event("GET", "/mine", &query), PATIENCE).await;
@@ -110,11 +111,14 @@ async fn settings_cost_one_request_a_minute_and_process_however_many_calls_there
     check(async |world| {
         put(world, 1, OPEN).await;
         world.proxy.take();
-        let app = reading(world).await;
+        let app = world.redeployed(&[]).await;
         assert_eq!(world.proxy.take().len(), 1, "the start");
-        assert_eq!(call(&world.app, "c1").await.tally.requests, 1, "within the minute");
+        assert_eq!(call(&app, "c1").await.tally.requests, 1, "within the minute");
+        pass(REFRESH_EVERY).await;
         assert_eq!(call(&app, "c2").await.tally.requests, 2, "after it");
-        assert_eq!(world.proxy.take().len(), 3);
+        assert_eq!(call(&app, "c2").await.tally.requests, 1, "and within the next");
+        assert_eq!(world.proxy.take().len(), 4);
+        pass(REFRESH_EVERY).await;
         let calls = ["c3", "c4", "c5", "c6"].map(|id| told(&app, id));
         assert!(join_all(calls).await.iter().all(|line| line == LET_IN));
         let reads = world.proxy.take().into_iter().filter(|request| request.operation == "Query").count();
@@ -131,7 +135,7 @@ async fn a_start_with_settings_that_do_not_read_takes_the_last_that_do_and_opens
         put(world, 3, "enabled = [").await;
         put(world, 4, "enabled = [\"nobody\"]").await;
         for id in ["c1", "c2"] {
-            let app = reading(world).await;
+            let app = world.redeployed(&[]).await;
             assert_eq!((told(&app, id).await.as_str(), in_force(&app)), (SHUT_OUT, Some(2)));
         }
         let [case] = &world.cases().await[..] else { panic!("one case") };
@@ -141,9 +145,9 @@ async fn a_start_with_settings_that_do_not_read_takes_the_last_that_do_and_opens
             "version 4, line 1: enabled: `nobody`: no network of that name is known; `cargo operator networks` lists \
              them; version 2 stays in force"
         );
-        let app = reading(world).await;
+        let app = world.redeployed(&[]).await;
         put(world, 5, OPEN).await;
-        assert_eq!(told(&app, "c3").await, LET_IN);
+        assert_eq!(told_later(&app, "c3").await, LET_IN);
         assert_eq!(world.case_ids().await, ["settings_broken/4"]);
     })
     .await;
@@ -153,16 +157,17 @@ async fn a_start_with_settings_that_do_not_read_takes_the_last_that_do_and_opens
 async fn settings_that_break_while_the_function_runs_never_come_into_force() {
     check(async |world| {
         put(world, 1, SHUT).await;
-        let app = reading(world).await;
+        let app = world.redeployed(&[]).await;
         put(world, 2, "enabled = 7").await;
-        assert_eq!(told(&app, "c1").await, SHUT_OUT);
+        assert_eq!(told_later(&app, "c1").await, SHUT_OUT);
         assert_eq!(world.case_ids().await, ["settings_broken/2"]);
         // As long as it lasts it costs what any reading costs: it is not read again, and its case is there.
+        pass(REFRESH_EVERY).await;
         assert_eq!(call(&app, "c2").await.tally.requests, 1);
         // A good version that a broken one follows before anybody looked.
         put(world, 3, OPEN).await;
         put(world, 4, "").await;
-        assert_eq!((told(&app, "c3").await.as_str(), in_force(&app)), (LET_IN, Some(3)));
+        assert_eq!((told_later(&app, "c3").await.as_str(), in_force(&app)), (LET_IN, Some(3)));
         assert_eq!(world.case_ids().await, ["settings_broken/2", "settings_broken/4"]);
     })
     .await;
@@ -172,7 +177,7 @@ async fn settings_that_break_while_the_function_runs_never_come_into_force() {
 async fn where_no_version_ever_read_the_variables_count() {
     check(async |world| {
         put(world, 1, "enabled = []").await;
-        let app = reading(world).await;
+        let app = world.redeployed(&[]).await;
         assert_eq!((told(&app, "c1").await.as_str(), in_force(&app)), (LET_IN, None));
         assert!(world.cases().await[0]["detail"].ends_with("; what the variables say stays in force"));
     })
@@ -183,12 +188,13 @@ async fn where_no_version_ever_read_the_variables_count() {
 async fn a_settings_table_that_cannot_be_reached_leaves_what_is_in_force() {
     check(async |world| {
         put(world, 1, SHUT).await;
-        let app = reading(world).await;
+        let app = world.redeployed(&[]).await;
         put(world, 2, OPEN).await;
         cut_off(world);
-        assert_eq!(told(&app, "c1").await, SHUT_OUT);
+        assert_eq!(told_later(&app, "c1").await, SHUT_OUT);
         world.proxy.plan(|_| Fault::None);
-        assert_eq!(told(&app, "c2").await, LET_IN);
+        assert_eq!(told(&app, "c2").await, SHUT_OUT, "a minute after the last try");
+        assert_eq!(told_later(&app, "c2").await, LET_IN);
     })
     .await;
 }

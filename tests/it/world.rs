@@ -257,6 +257,13 @@ impl World {
     }
 }
 
+/// Moves the clock that a process measures ages by, and nothing else.
+pub async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
 /// The parameters of one delivery of a conversion.
 pub fn conversion<'a>(id: &'a str, status: &'a str, user: &'a str, amount: &'a str) -> [(&'a str, &'a str); 5] {
     [("user_id", user), ("trans_id", id), ("status", status), ("currency_amount", amount), ("timestamp", "1764500000")]

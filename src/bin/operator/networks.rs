@@ -1,34 +1,18 @@
-//! `operator`: the command line of the people behind the endpoint. Arguments only, no decisions.
+//! The commands about networks: none of them reaches AWS.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use postback::config;
 use postback::operator::{self, CannotRun, Operator, Question, Show};
 use postback::sample::Sample;
-
-/// The people's side of the postback endpoint.
-///
-/// Reads the function's variables: NETWORKS, NETWORKS_FILE, NETWORK_SECRETS, PUBLIC_URL and so on. Exits with 0 where all is
-/// well, 1 where a request would be refused, and 2 where a command cannot run.
-#[derive(Parser)]
-#[command(name = "operator", bin_name = "cargo operator")]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
+use postback::terminal::{self, Reply};
 
 #[derive(Subcommand)]
-enum Command {
+pub enum Command {
     /// Every network: enabled or not, its evidence, what is not signed, from where it sends, and your settings
-    Networks {
-        /// For a program
-        #[arg(long)]
-        json: bool,
-    },
+    Networks,
     /// The postback URL to paste into a network's dashboard, and what to switch on there
     Url {
         /// The network's name
@@ -41,7 +25,7 @@ enum Command {
 }
 
 #[derive(Args)]
-struct SignArguments {
+pub struct SignArguments {
     /// The network's name
     network: String,
     /// The user, as the app named it to the network
@@ -68,7 +52,7 @@ struct SignArguments {
 }
 
 #[derive(Args)]
-struct CheckArguments {
+pub struct CheckArguments {
     /// The network's name
     network: String,
     /// The whole URL, in single quotes
@@ -88,24 +72,11 @@ struct CheckArguments {
     event: Option<PathBuf>,
 }
 
-fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(asked) if !asked.use_stderr() => {
-            let _ = asked.print();
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => return fail(&one_line(&error)),
-    };
-    run(arguments.command).unwrap_or_else(|problem| fail(&format!("error: {problem}")))
-}
-
-fn run(command: Command) -> Result<ExitCode, CannotRun> {
+pub fn run(command: Command) -> Result<Reply, CannotRun> {
     let operator = Operator::new(config::environment)?;
     match command {
-        Command::Networks { json: true } => say(&format!("{:#}", operator.networks().json())),
-        Command::Networks { json: false } => say(&operator.networks().to_string()),
-        Command::Url { network } => say(operator.url(&network)?.trim_end()),
+        Command::Networks => Ok(operator.networks().reply()),
+        Command::Url { network } => operator.url(&network),
         Command::Sign(arguments) => {
             let seconds = jiff::Timestamp::now().as_second();
             let trans_id = arguments.trans_id.unwrap_or_else(|| format!("example-{seconds}"));
@@ -121,8 +92,9 @@ fn run(command: Command) -> Result<ExitCode, CannotRun> {
                 (_, true) => Show::Event,
                 (false, false) => Show::Curl,
             };
-            say(&operator.sign(&arguments.network, &sample, arguments.base_url.as_deref(), show)?);
+            let reply = operator.sign(&arguments.network, &sample, arguments.base_url.as_deref(), show)?;
             remark_on_secrets(&operator);
+            Ok(reply)
         }
         Command::Check(arguments) => {
             let question = match (&arguments.event, &arguments.url) {
@@ -133,13 +105,11 @@ fn run(command: Command) -> Result<ExitCode, CannotRun> {
                     Question::of(url, &arguments.header, body.as_deref(), &arguments.source)?
                 }
             };
-            let explained = operator.check(&arguments.network, &question)?;
-            say(explained.text.trim_end());
+            let reply = operator.check(&arguments.network, &question)?;
             remark_on_secrets(&operator);
-            return Ok(if explained.accepted { ExitCode::SUCCESS } else { ExitCode::from(1) });
+            Ok(reply)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn read(file: PathBuf) -> Result<Vec<u8>, CannotRun> {
@@ -152,30 +122,8 @@ fn read(file: PathBuf) -> Result<Vec<u8>, CannotRun> {
     read.map_err(|problem| CannotRun::File { file, problem })
 }
 
-#[allow(clippy::print_stderr, reason = "a remark that must not end up in a pipe")]
 fn remark_on_secrets(operator: &Operator) {
     if operator.local {
-        eprintln!("With the secrets of `cargo local`; set NETWORK_SECRETS for your own.");
+        terminal::remark("With the secrets of `cargo local`; set NETWORK_SECRETS for your own.");
     }
-}
-
-/// Prints a text. A reader that has gone away, such as `| head`, is no fault.
-fn say(text: &str) {
-    let _ = writeln!(io::stdout(), "{text}");
-}
-
-#[allow(clippy::print_stderr, reason = "a command line tells its user what is wrong")]
-fn fail(line: &str) -> ExitCode {
-    eprintln!("{line}");
-    ExitCode::from(2)
-}
-
-/// What is wrong with the arguments: clap's first paragraph, and where to look.
-fn one_line(error: &clap::Error) -> String {
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "error: a command is missing; see `cargo operator --help`".to_owned();
-    }
-    let text = error.to_string();
-    let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
-    format!("{}; see `cargo operator --help`", lines.collect::<Vec<_>>().join(" "))
 }

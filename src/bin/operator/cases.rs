@@ -1,0 +1,14 @@
+//! The commands about cases: what a person must work, and what came of it.
+
+use clap::Subcommand;
+use postback::operator::CannotRun;
+use postback::terminal::Reply;
+
+use crate::Everywhere;
+
+#[derive(Subcommand)]
+pub enum Command {}
+
+pub async fn run(command: Command, _everywhere: &Everywhere) -> Result<Reply, CannotRun> {
+    match command {}
+}

@@ -1,0 +1,1 @@
+//! The commands about cases: what a person must work, and what came of it.

@@ -1,0 +1,1 @@
+//! The command that compares entries with a network's own report.

@@ -1,0 +1,1 @@
+//! The commands about the settings that change without a deployment.
