@@ -21,6 +21,7 @@ mod process; // the release binary, killed at random points
 mod recipes; // every way to sign, each network a TOML string
 mod vectors; // signatures that networks published
 mod rotation; // secrets that change while the function runs
+mod settings; // versions that come into force, break, race and are taken back
 mod simulation; // random traffic with faults against the model
 mod template; // template, binaries, variables, events and README agree; the house's rules hold
 mod transcripts; // sessions on the command line with their exact output

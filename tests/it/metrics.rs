@@ -318,10 +318,10 @@ async fn calls_side_by_side_count_their_own_requests() {
 }
 
 #[tokio::test]
-async fn what_is_asked_after_the_answer_is_not_the_calls() {
+async fn what_is_asked_outside_a_call_is_not_the_calls() {
     check(async |world| {
         let handled = world.tell("c1", "1", "42", "10").await;
-        world.app.warm_up().await;
+        world.redeployed(&[]).await;
         assert_eq!((handled.tally.requests, world.proxy.take().len()), (1, 2));
         let handled = world.tell("c1", "1", "42", "11").await;
         assert_eq!(handled.tally.requests, 2);

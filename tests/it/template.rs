@@ -328,6 +328,7 @@ const EDGE: &[&str] = &[
     "src/aws.rs",
     "src/config.rs",
     "src/handler.rs",
+    "src/in_force.rs",
     "src/log.rs",
     "src/secrets.rs",
     "src/tally.rs",

@@ -123,6 +123,8 @@ impl World {
         let tables = config.tables.clone();
         local::create_tables(&client, &tables).await.expect("the tables are created");
         let app = App::start(config).await.expect("the app starts");
+        // What the start asks for is no test's business but those that say so.
+        proxy.take();
         World { app, proxy, tables, variables, client, database }
     }
 
@@ -390,6 +392,13 @@ impl World {
         };
         items.into_iter().map(|item| item.into_iter().map(|(name, value)| (name, text(value))).collect()).collect()
     }
+}
+
+/// Moves the clock that a process measures ages by, and nothing else.
+pub async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 /// The parameters of one delivery of a conversion.
