@@ -379,9 +379,13 @@ pub struct Summary {
 pub enum Remark {
     #[error("the statement's last line has no line end: if others of this network have one, it was cut off")]
     NoLineEnd,
+    #[error("we have no entry of this network in these days or later: is its name right?")]
+    NoEntries,
     #[error("no entry of ours has a payout: compare coins")]
     NoPayouts,
-    #[error("{0} lines say another status than another line of the same id: a reversal may have a line of its own here, so say --reversals line")]
+    #[error(
+        "{0} lines say another status than another line of the same id: a reversal may have a line of its own here, so say --reversals line"
+    )]
     Pairs(u64),
 }
 
@@ -406,7 +410,8 @@ impl Summary {
 
     /// Whether nothing is left for a person to look at.
     pub fn is_clean(&self) -> bool {
-        let differences = self.categories.iter().any(|(category, tally)| category.is_difference() && *tally != Tally::ZERO);
+        let differences =
+            self.categories.iter().any(|(category, tally)| category.is_difference() && *tally != Tally::ZERO);
         !differences && self.lines.unreadable == 0 && !self.totals_differ && self.adds_up()
     }
 }
@@ -526,6 +531,7 @@ impl<R: Read + Seek, F: Scratch, M: FnMut() -> io::Result<F>> Reconciliation<R, 
         let dollars = statement.profile.unit != Unit::Coins;
         let remarks = [
             (!statement.ended && lines.all > 0).then_some(Remark::NoLineEnd),
+            (given.ours.count == 0 && lines.all > 0).then_some(Remark::NoEntries),
             (dollars && !has_payout && given.ours.count > 0).then_some(Remark::NoPayouts),
             (pairs > 0).then_some(Remark::Pairs(pairs)),
         ];
@@ -641,7 +647,8 @@ impl<'a, F: Scratch> Court<'a, F> {
 
     /// Hears one entry or line.
     fn hear(&mut self, key: &[u8], payload: &[u8]) -> Result<(), Failure> {
-        let (id, heard) = judge::unpack(key, payload).ok_or_else(|| Failure::Scratch(io::ErrorKind::InvalidData.into()))?;
+        let (id, heard) =
+            judge::unpack(key, payload).ok_or_else(|| Failure::Scratch(io::ErrorKind::InvalidData.into()))?;
         if self.conversion.as_ref().is_none_or(|conversion| conversion.id != id) {
             self.settle()?;
             self.conversion = Some(Conversion::new(id));
@@ -712,6 +719,7 @@ impl<'a, F: Scratch> Court<'a, F> {
 }
 
 /// The result of a comparison.
+#[derive(Debug)]
 pub struct Report<F> {
     pub summary: Summary,
     findings: F,

@@ -8,14 +8,20 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
 
+use crate::books::Unreadable;
+use crate::id::{IdError, Network};
+use crate::operator::{CannotRun, Ledger};
+use crate::preset::Identity;
 use crate::reconcile::profile::{Draft, Profile, ProfileError};
 use crate::reconcile::show::{self, Heading, ShowError};
 use crate::reconcile::sort::Limits;
 use crate::reconcile::statement::{Statement, StatementError};
-use crate::reconcile::{Failure, Ours, Reconciliation, Report};
+use crate::reconcile::{Failure, NoTime, Ours, Reconciliation, Report};
+use crate::store::DayShard;
 
 /// A network's own report against our entries.
 #[derive(Debug, Clone, Args)]
@@ -59,8 +65,50 @@ pub enum CannotReconcile {
     Statement { file: PathBuf, problem: StatementError },
     #[error("{0}")]
     Comparison(Failure),
+    #[error("network: `{}`: {problem}", name.escape_debug())]
+    Network { name: String, problem: IdError },
+    #[error("`{0}` sends no id of a conversion, so none of its lines can be matched with an entry")]
+    NoId(Network),
+    #[error("the entry {} does not read: {}: `operator verify` says more", .0.row, .0.problem)]
+    Entry(Unreadable),
+    #[error("{0}")]
+    NoTime(#[from] NoTime),
     #[error("{0}")]
     Output(ShowError),
+}
+
+/// Compares a statement with the entries of a ledger, and writes the result to `output`. Returns whether everything matches.
+///
+/// # Errors
+///
+/// [`CannotRun`]; see [`Job::finish`].
+pub async fn reconcile(
+    arguments: ReconcileArguments,
+    connect: impl FnOnce() -> Result<Ledger, CannotRun>,
+    now: Timestamp,
+    json: bool,
+    output: &mut impl Write,
+) -> Result<bool, CannotRun> {
+    let name = arguments.network.clone();
+    let network = Network::new(&name).map_err(|problem| CannotReconcile::Network { name, problem })?;
+    // What is wrong with the statement is told before DynamoDB is asked for anything.
+    let mut job = Job::open(arguments)?;
+    let ledger = connect()?;
+    if let Ok(preset) = ledger.config.catalogue.preset(&network)
+        && matches!(preset.parameters.trans_id, Identity::Fingerprint(_))
+    {
+        return Err(CannotReconcile::NoId(network).into());
+    }
+    let mut pages = ledger.store.days(job.days(now).flat_map(|day| DayShard::of(&network, day)).collect::<Vec<_>>());
+    while let Some(rows) = pages.next().await? {
+        for row in rows {
+            let row = row.map_err(CannotReconcile::Entry)?;
+            if let Some(ours) = Ours::of(&row).map_err(CannotReconcile::NoTime)? {
+                job.ours(&ours)?;
+            }
+        }
+    }
+    Ok(job.finish(json, output)?)
 }
 
 /// A comparison whose statement is open, waiting for our entries.
@@ -93,14 +141,17 @@ impl Job {
         let statement = Statement::open(input, profile).map_err(wrong)?;
         let period = statement.period(arguments.from, arguments.to).map_err(wrong)?;
         let scratch: fn() -> io::Result<File> = tempfile::tempfile;
-        let reconciliation = Reconciliation::new(statement, period, scratch, Limits::DEFAULT)
-            .map_err(CannotReconcile::Comparison)?;
+        let reconciliation =
+            Reconciliation::new(statement, period, scratch, Limits::DEFAULT).map_err(CannotReconcile::Comparison)?;
         Ok(Job { arguments, draft, reconciliation })
     }
 
-    /// From when on the network's entries are needed, to the newest; what is given from before does no harm.
-    pub fn needed_from(&self) -> Timestamp {
-        self.reconciliation.needed_from()
+    /// The days in UTC whose entries are needed, to the newest; what is given from before does no harm.
+    pub fn days(&self, now: Timestamp) -> impl Iterator<Item = Date> + use<> {
+        let day = |time: Timestamp| time.to_zoned(TimeZone::UTC).date();
+        // A clock that is behind hides no entry of today.
+        let (first, last) = (day(self.reconciliation.needed_from()), day(now).saturating_add(1.day()));
+        first.series(1.day()).take_while(move |day| *day <= last)
     }
 
     /// Takes an entry of the network, in any order, each once.

@@ -328,13 +328,7 @@ impl Conversion {
     }
 
     /// The ruling on an entry that the statement does not have: `inside` where it is one of its days.
-    fn by_itself(
-        &self,
-        entry: &OurEntry,
-        status: State,
-        terms: &Terms,
-        inside: Category,
-    ) -> Result<Ruling, Failure> {
+    fn by_itself(&self, entry: &OurEntry, status: State, terms: &Terms, inside: Category) -> Result<Ruling, Failure> {
         let category = match place(entry, terms) {
             Place::Inside => inside,
             Place::AtTheEdge => Category::AtTheEdge,

@@ -204,7 +204,9 @@ impl Draft {
     /// [`ProfileError::Toml`].
     pub fn to_toml(&self) -> Result<String, ProfileError> {
         let text = toml::to_string(self).map_err(|error| ProfileError::Toml(error.to_string()))?;
-        Ok(format!("# How a statement is read: `operator reconcile <network> <statement> --profile <this file>`.\n{text}"))
+        Ok(format!(
+            "# How a statement is read: `operator reconcile <network> <statement> --profile <this file>`.\n{text}"
+        ))
     }
 
     /// What `self` says, and where it says nothing, what `base` says.
@@ -346,10 +348,12 @@ fn reversals(draft: &Draft, statuses: Option<&Statuses>) -> Result<Reversals, Pr
 
 /// The marks: where the one between thousands is a point or a comma, the other one stands before the decimals.
 fn marks(draft: &Draft) -> Result<(Option<Mark>, Option<Thousands>), ProfileError> {
-    let decimal = draft.decimal.as_deref().map(|given| Mark::read(given).ok_or_else(|| unknown("decimal", given, ". or ,")));
-    let thousands = draft.thousands.as_deref().map(|given| {
-        Thousands::read(given).ok_or_else(|| unknown("thousands", given, "one of . , ' space and none"))
-    });
+    let decimal =
+        draft.decimal.as_deref().map(|given| Mark::read(given).ok_or_else(|| unknown("decimal", given, ". or ,")));
+    let thousands = draft
+        .thousands
+        .as_deref()
+        .map(|given| Thousands::read(given).ok_or_else(|| unknown("thousands", given, "one of . , ' space and none")));
     match (decimal.transpose()?, thousands.transpose()?) {
         (Some(decimal), Some(Thousands::Mark(mark))) if decimal == mark => Err(ProfileError::SameMarks),
         (None, Some(Thousands::Mark(mark))) => Ok((Some(mark.other()), Some(Thousands::Mark(mark)))),
@@ -360,7 +364,9 @@ fn marks(draft: &Draft) -> Result<(Option<Mark>, Option<Thousands>), ProfileErro
 fn separator(given: &str) -> Result<u8, ProfileError> {
     match given.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
-        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !matches!(byte, b'"' | b'\n' | b'\r') => {
+            Ok(*byte)
+        }
         _ => Err(unknown("separator", given, "one character that is no letter, digit or quote, or `tab`")),
     }
 }
@@ -407,7 +413,10 @@ mod tests {
             assert_eq!(draft(text).and_then(|draft| Profile::of(&draft)).unwrap_err().to_string(), expected);
         }
         for (more, expected) in [
-            ("time_zone = 'Europe/Berlln'", "--time-zone `Europe/Berlln` is not a time-zone's name such as Europe/Berlin"),
+            (
+                "time_zone = 'Europe/Berlln'",
+                "--time-zone `Europe/Berlln` is not a time-zone's name such as Europe/Berlin",
+            ),
             ("credit = ['ok']", "--credit needs --status, the column that it is about"),
             ("status = 's'", "--status needs --credit TEXT or --reversal TEXT: what its texts mean is never guessed"),
             ("status = 's'\ncredit = ['OK']\nother = ['ok ']", "`ok` is given for two meanings of --status"),

@@ -67,9 +67,11 @@ fn scope(summary: &Summary) -> String {
 /// What became of the statement's lines, in words.
 fn lines(lines: Lines) -> String {
     let mut text = format!("{} lines of the statement: {} compared", lines.all, lines.compared);
-    for (count, what) in
-        [(lines.other, "of a status that moves nothing"), (lines.totals, "with the sum"), (lines.unreadable, "unreadable")]
-    {
+    for (count, what) in [
+        (lines.other, "of a status that moves nothing"),
+        (lines.totals, "with the sum"),
+        (lines.unreadable, "unreadable"),
+    ] {
         if count > 0 {
             let _ = write!(text, ", {count} {what}");
         }
@@ -81,7 +83,9 @@ fn lines(lines: Lines) -> String {
 fn remarks(summary: &Summary) -> Vec<String> {
     let mut remarks: Vec<_> = summary.remarks.iter().map(ToString::to_string).collect();
     if !summary.adds_up() {
-        remarks.push("the categories do not add up to what was given: do not rely on this result, and report it".to_owned());
+        remarks.push(
+            "the categories do not add up to what was given: do not rely on this result, and report it".to_owned(),
+        );
     }
     remarks
 }
@@ -132,7 +136,11 @@ fn totals(said: Option<Amount>, read: Option<Amount>) -> String {
 /// # Errors
 ///
 /// [`ShowError`], as do all of these.
-pub fn text<F: Scratch>(report: &mut Report<F>, heading: Heading<'_>, output: &mut impl Write) -> Result<(), ShowError> {
+pub fn text<F: Scratch>(
+    report: &mut Report<F>,
+    heading: Heading<'_>,
+    output: &mut impl Write,
+) -> Result<(), ShowError> {
     let summary = &report.summary;
     let statement = heading.statement.escape_debug();
     writeln!(output, "{}: entries against {statement}, {}\n", heading.network, scope(summary))?;
@@ -179,7 +187,12 @@ fn sentence(finding: &Finding) -> String {
     let sentence = match finding {
         Finding::Conversion { category, id, ours, theirs, like: other } => {
             let other = other.as_ref().map(|id| format!("; {}", like(id))).unwrap_or_default();
-            format!("{}  {id}  ours: {}; theirs: {}{other}", category.words(), side(ours.as_ref()), side(theirs.as_ref()))
+            format!(
+                "{}  {id}  ours: {}; theirs: {}{other}",
+                category.words(),
+                side(ours.as_ref()),
+                side(theirs.as_ref())
+            )
         }
         Finding::Unreadable { line, why } => format!("unreadable  line {line}: {why}"),
         Finding::Totals { line, said, read } => format!("sum differs  line {line}: {}", totals(*said, *read)),
@@ -190,7 +203,8 @@ fn sentence(finding: &Finding) -> String {
 
 /// Whether a terminal shows a character and does nothing else with it: no control, no change of direction.
 fn is_shown(character: char) -> bool {
-    !character.is_control() && !matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    !character.is_control()
+        && !matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Writes everything as one JSON document. Amounts are texts, so that no reader rounds them.
@@ -198,7 +212,11 @@ fn is_shown(character: char) -> bool {
 /// # Errors
 ///
 /// See [`text`].
-pub fn json<F: Scratch>(report: &mut Report<F>, heading: Heading<'_>, output: &mut impl Write) -> Result<(), ShowError> {
+pub fn json<F: Scratch>(
+    report: &mut Report<F>,
+    heading: Heading<'_>,
+    output: &mut impl Write,
+) -> Result<(), ShowError> {
     let summary = &report.summary;
     let sum = |sum: Sum| json!({ "count": sum.count, "sum": sum.amount.to_string() });
     let tally = |tally: Tally| json!({ "entries": sum(tally.ours), "lines": sum(tally.theirs) });
@@ -367,13 +385,18 @@ fn table_head(output: &mut impl Write, names: &[&str]) -> io::Result<()> {
 /// # Errors
 ///
 /// See [`text`].
-pub fn page<F: Scratch>(report: &mut Report<F>, heading: Heading<'_>, output: &mut impl Write) -> Result<(), ShowError> {
+pub fn page<F: Scratch>(
+    report: &mut Report<F>,
+    heading: Heading<'_>,
+    output: &mut impl Write,
+) -> Result<(), ShowError> {
     let summary = &report.summary;
     let [network, statement] = [heading.network, heading.statement].map(escaped);
     write!(output, "{PAGE_START}<title>{network}: reconciliation</title>\n{STYLE}</head><body>\n<main>\n")?;
     writeln!(output, "<h1>{network}: our entries against <bdi>{statement}</bdi></h1>")?;
     writeln!(output, "<p>{}. {}.</p>", escaped(&scope(summary)), lines(summary.lines))?;
-    let (class, verdict) = if summary.is_clean() { ("good", "Everything matches.") } else { ("bad", "There are differences.") };
+    let (class, verdict) =
+        if summary.is_clean() { ("good", "Everything matches.") } else { ("bad", "There are differences.") };
     writeln!(output, "<p class=\"{class}\">{verdict}</p>")?;
     for remark in remarks(summary) {
         writeln!(output, "<p class=\"bad\">{}</p>", escaped(&remark))?;
@@ -385,15 +408,23 @@ pub fn page<F: Scratch>(report: &mut Report<F>, heading: Heading<'_>, output: &m
         let Tally { ours, theirs } = tally;
         write!(output, "<tr>")?;
         cell(output, "", "", name)?;
-        let numbers = [ours.count.to_string(), ours.amount.to_string(), theirs.count.to_string(), theirs.amount.to_string(), difference];
+        let numbers = [
+            ours.count.to_string(),
+            ours.amount.to_string(),
+            theirs.count.to_string(),
+            theirs.amount.to_string(),
+            difference,
+        ];
         for (name, number) in names[1..].iter().zip(numbers) {
             cell(output, name, " class=\"n\"", &number)?;
         }
         writeln!(output, "</tr>")?;
     }
     writeln!(output, "</tbody></table>")?;
-    let listed: Vec<_> =
-        Category::ALL.into_iter().filter(|category| category.is_listed() && summary.categories.contains_key(category)).collect();
+    let listed: Vec<_> = Category::ALL
+        .into_iter()
+        .filter(|category| category.is_listed() && summary.categories.contains_key(category))
+        .collect();
     if summary.lines.unreadable > 0 || summary.totals_differ {
         unread_lines(report, output)?;
     }
@@ -472,6 +503,9 @@ mod tests {
 
     #[test]
     fn no_text_is_markup_or_turns_a_line_around() {
-        assert_eq!(escaped("<a href='x'>&\"\u{202e}\u{1b}[1m"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;\u{fffd}\u{fffd}[1m");
+        assert_eq!(
+            escaped("<a href='x'>&\"\u{202e}\u{1b}[1m"),
+            "&lt;a href=&#39;x&#39;&gt;&amp;&quot;\u{fffd}\u{fffd}[1m"
+        );
     }
 }

@@ -202,12 +202,15 @@ impl<R: Read + Seek> Statement<R> {
             if record.line <= self.header || record.is_empty() || record.fault.is_some() {
                 continue;
             }
-            if said.is_none() && let Ok(text) = text(&record, self.columns.amount) {
+            if said.is_none()
+                && let Ok(text) = text(&record, self.columns.amount)
+            {
                 let hint = number::hint(text, &self.profile.currency_is, self.profile.thousands);
                 column.add(record.line, text, hint);
             }
             let time = self.columns.time.and_then(|position| text(&record, position).ok());
-            let time = time.and_then(|time| read_time(time, &self.profile)).filter(|_| !is_totals(&record, &self.profile));
+            let time =
+                time.and_then(|time| read_time(time, &self.profile)).filter(|_| !is_totals(&record, &self.profile));
             if let Some(time) = time {
                 let (earliest, latest) = self.times.unwrap_or((time, time));
                 self.times = Some((earliest.min(time), latest.max(time)));
@@ -407,12 +410,7 @@ fn is_totals(record: &Record, profile: &Profile) -> bool {
 }
 
 /// Reads a line; `None` where its status moves nothing.
-fn line(
-    record: &Record,
-    profile: &Profile,
-    columns: &Columns,
-    notation: Notation,
-) -> Result<Option<Line>, String> {
+fn line(record: &Record, profile: &Profile, columns: &Columns, notation: Notation) -> Result<Option<Line>, String> {
     if let Some(fault) = record.fault {
         return Err(fault.to_string());
     }
@@ -444,7 +442,8 @@ fn line(
         amount(amount_text, profile, notation).map_err(|why| format!("amount `{}`: {why}", show(amount_text)))?;
     let (says, amount) = kind(said, amount, profile.reversals)?;
     let id = id(record, columns.id, profile.reversal_prefix.as_deref().filter(|_| says == Says::Reversal))?;
-    let user = columns.user.map(|position| plain(record, position).map_err(|why| format!("user: {why}"))).transpose()?;
+    let user =
+        columns.user.map(|position| plain(record, position).map_err(|why| format!("user: {why}"))).transpose()?;
     let time = match columns.time {
         None => None,
         Some(position) => {

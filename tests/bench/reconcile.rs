@@ -47,7 +47,8 @@ fn main() {
 }
 
 fn arguments(folder: &Path, statement: &Path) -> ReconcileArguments {
-    let draft = Draft::from_toml("id = 'Transaction ID'\namount = 'Coins'\nunit = 'coins'\ntime = 'Date'\nuser = 'User'\n");
+    let draft =
+        Draft::from_toml("id = 'Transaction ID'\namount = 'Coins'\nunit = 'coins'\ntime = 'Date'\nuser = 'User'\n");
     ReconcileArguments {
         network: "standard".to_owned(),
         statement: statement.to_owned(),

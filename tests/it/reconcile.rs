@@ -8,8 +8,8 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use postback::id::{Currency, Network, TransId, UserId};
-use postback::ledger::{Entry, Evidence, Offer, Status};
+use postback::books::Row;
+use postback::id::{Currency, Network, UserId};
 use postback::money::Amount;
 use postback::operator::reconcile::{Job, ReconcileArguments};
 use postback::reconcile::profile::{Draft, Profile};
@@ -296,24 +296,33 @@ fn a_file_that_was_cut_off_says_so_and_its_last_line_is_never_read() {
     let profile = &format!("{PLAIN}user = 'user'");
     let expected = "matched: 2 = 30, 2 = 30\nline 4: it has 2 cells where the header has 4: the file is cut off";
     check(profile, &statement("truncated.csv"), ours, expected);
-    let expected = "matched: 1 = 10, 1 = 10
-                    missing_with_them: 1 = 20, 0 = 0
-                    line 3: a quote is opened and never closed
-                    missing_with_them c-2: credited 20 / nothing";
-    let profile = &format!("{profile}\nmargin_minutes = 0");
-    let mut report = compare(profile, &statement("truncated_in_quotes.csv"), &entries(ours)).unwrap();
-    // Its last time is unknown, so the day it covers ends earlier.
-    assert_eq!(report.summary.period.last.to_string(), "2026-11-02");
-    assert!(result(&mut report).contains("line 3: a quote is opened and never closed\n"));
-    assert!(!report.summary.is_clean() && expected.contains("line 3"));
+    // What the cut line says of its day is not believed either, so the statement covers one day less.
+    check(
+        profile,
+        &statement("truncated_in_quotes.csv"),
+        ours,
+        "matched: 1 = 10, 1 = 10
+         outside: 1 = 20, 0 = 0
+         line 3: a quote is opened and never closed",
+    );
+    let error = refused(PLAIN, b"id,amount,time\nc-1,10,2026-11-0");
+    assert!(error.starts_with("which days it covers is not known"), "{error}");
+}
 
-    // Where the cut leaves every cell, only the missing line end tells.
-    let mut report = compare(PLAIN, b"id,amount,time\nc-1,10,2026-11-0", &[]).unwrap_err().to_string();
-    assert!(report.contains("time `2026-11-0` does not read in one way"), "{report}");
-    let mut whole = compare(PLAIN, b"id,time,amount\nc-1,2026-11-02,1", &entries("c-1 credit 1 - 4 2026-11-02T10:00:00Z")).unwrap();
-    report.clear();
-    show::text(&mut whole, HEADING, &mut Vec::new()).unwrap();
-    assert!(whole.summary.remarks[0].to_string().contains("no line end"));
+#[test]
+fn where_a_cut_leaves_every_cell_the_missing_line_end_is_remarked() {
+    let ours = entries("c-1 credit 1 - 42 2026-11-02T10:00:00Z");
+    for (end, remarks) in [("", 1), ("\n", 0)] {
+        let file = format!("id,time,amount\nc-1,2026-11-02,1{end}");
+        let mut report = compare(PLAIN, file.as_bytes(), &ours).unwrap();
+        assert!(report.summary.is_clean());
+        let mut text = Vec::new();
+        show::text(&mut report, HEADING, &mut text).unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap().matches("note: the statement's last line has no line end").count(),
+            remarks
+        );
+    }
 }
 
 #[test]
@@ -358,7 +367,9 @@ fn ids_that_a_spreadsheet_changed_are_told_and_never_matched() {
 fn a_column_that_is_there_twice_must_be_counted_and_a_sum_at_the_end_is_checked() {
     // A title line and an empty one before the header, an empty row before the sum.
     let file = statement("duplicate_headers_and_totals.csv");
-    let profile = |amount: &str| format!("id = 'id'\namount = '{amount}'\nunit = 'coins'\ntime = 'time'\nheader = 3\ntotals = 'total'");
+    let profile = |amount: &str| {
+        format!("id = 'id'\namount = '{amount}'\nunit = 'coins'\ntime = 'time'\nheader = 3\ntotals = 'total'")
+    };
     let error = refused(&profile("amount"), &file);
     assert_eq!(error, "line 3 has the column `amount` for --amount more than once: say which, such as --amount '#2'");
     let ours = "c-1 credit 10 - 42 2026-11-02T10:00:00Z\nc-2 credit 20 - 42 2026-11-03T10:00:00Z";
@@ -404,7 +415,8 @@ fn bytes_of_another_encoding_matter_only_where_they_are_compared() {
     let ours = "c-1 credit 10 - Jürgen 2026-11-02T10:00:00Z";
     check(PLAIN, &file, ours, "matched: 1 = 10, 1 = 10");
     let error = refused(&format!("{PLAIN}user = 'user'"), &file);
-    let expected = "none of its 1 lines can be read; line 2: user: bytes that are not UTF-8: say --encoding, such as windows-1252";
+    let expected =
+        "none of its 1 lines can be read; line 2: user: bytes that are not UTF-8: say --encoding, such as windows-1252";
     assert_eq!(error, expected);
     check(&format!("{PLAIN}user = 'user'\nencoding = 'windows-1252'"), &file, ours, "matched: 1 = 10, 1 = 10");
 }
@@ -416,13 +428,13 @@ fn what_is_no_statement_is_refused_in_one_line_that_says_what_to_do() {
         (b"PK\x03\x04rest", "it is a spreadsheet or a ZIP archive: save it as CSV in UTF-8"),
         (b"<!doctype html><p>Log in", "it is a web page or XML: save it as CSV in UTF-8"),
         (b"i\0d\0", "it looks like UTF-16 without its mark: say --encoding utf-16le, or utf-16be"),
-        (b"id,amount,time\rx,1,2026-11-02\r", "its lines end with a carriage return alone: save it with another line end"),
+        (
+            b"id,amount,time\rx,1,2026-11-02\r",
+            "its lines end with a carriage return alone: save it with another line end",
+        ),
         (b"ID,\x1b[31m,amount\n", "line 1 has no column `id` for --id; it has `ID`, `\\u{1b}[31m`, `amount`"),
         (b"id,amount,time\n", "which days it covers is not known: say --time COLUMN, or --from DATE and --to DATE"),
-        (
-            b"id,amount,time\na,1,03/11/2026\nb,1,2026-11-02\n",
-            "",
-        ),
+        (b"id,amount,time\na,1,03/11/2026\nb,1,2026-11-02\n", ""),
         (
             b"id,amount,time\na,x\x1b,2026-11-02\n",
             "none of its 1 lines can be read; line 2: amount `x\\u{1b}`: not a plain decimal number such as 12.50",
@@ -430,7 +442,9 @@ fn what_is_no_statement_is_refused_in_one_line_that_says_what_to_do() {
     ] {
         if expected.is_empty() {
             let mut report = compare(PLAIN, file, &[]).unwrap();
-            assert!(result(&mut report).contains("line 2: time `03/11/2026` does not read in one way: say --time-format"));
+            assert!(
+                result(&mut report).contains("line 2: time `03/11/2026` does not read in one way: say --time-format")
+            );
         } else {
             assert_eq!(refused(PLAIN, file), expected);
         }
@@ -438,7 +452,8 @@ fn what_is_no_statement_is_refused_in_one_line_that_says_what_to_do() {
     let by_number = "id = '#1'\namount = '#2'\nunit = 'coins'\ntime = '#3'\nheader = 0";
     let ours = "a;b credit 1 - 42 2026-11-02T10:00:00Z";
     check(by_number, b"a;b,1,2026-11-02\n", ours, "matched: 1 = 1, 1 = 1");
-    let unclear = Statement::open(Cursor::new(b"a;b;c,1,2026-11-02\n".to_vec()), Profile::of(&draft(by_number)).unwrap());
+    let unclear =
+        Statement::open(Cursor::new(b"a;b;c,1,2026-11-02\n".to_vec()), Profile::of(&draft(by_number)).unwrap());
     assert!(matches!(unclear, Err(StatementError::Separator)));
 }
 
@@ -465,8 +480,10 @@ fn a_strangers_text_is_shown_and_never_obeyed() {
     let csv = String::from_utf8(csv).unwrap();
     assert!(csv.contains("'=HYPERLINK") && csv.contains("'@SUM(A1)") && csv.contains(",-2,"), "{csv}");
     let page = String::from_utf8(page).unwrap();
-    assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
-    assert!(page.contains("default-src 'none'") && !page.contains("http://") && page.contains("width=device-width"));
+    assert!(
+        !page.contains("<script") && !page.contains("<img") && !page.contains("<b>") && page.contains("&lt;script&gt;")
+    );
+    assert!(page.contains("default-src 'none'") && !page.contains("href") && page.contains("width=device-width"));
     for shown in [page, String::from_utf8(text).unwrap()] {
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
     }
@@ -479,24 +496,45 @@ fn a_strangers_text_is_shown_and_never_obeyed() {
 #[test]
 fn only_what_a_network_can_know_of_an_entry_is_compared() {
     let network = Network::new("standard").unwrap();
-    let mut entry = Entry {
-        trans_id: TransId::of(&network, "a/b").unwrap(),
-        status: Status::Credit,
+    // Coins in suspense were paid by the network all the same, for the user whom it named.
+    let row = Row {
+        trans_id: "standard/a/b".to_owned(),
+        status: "credit".to_owned(),
         user: UserId::suspense(&network),
         currency: Currency::new("coins").unwrap(),
         amount: amount("10"),
-        received_at: "2026-11-02T10:00:00Z".parse().unwrap(),
+        held: Amount::ZERO,
+        release_at: None,
+        absorbed: Amount::ZERO,
+        received_at: Some("2026-11-02T10:00:00.000Z".to_owned()),
+        day: None,
         void: false,
-        user_received: Some(UserId::new("42").unwrap()),
-        evidence: Evidence::default(),
-        offer: Offer { payout_usd: Some(amount("0.01")), ..Offer::default() },
+        user_received: Some("42".to_owned()),
+        amount_received: None,
+        payout_usd: Some(amount("0.01")),
+        offer_id: None,
+        offer_name: None,
+        goal_id: None,
+        preset: None,
+        source_ip: None,
+        fingerprint: None,
+        by: None,
+        reason: None,
     };
-    // Coins that are kept back were paid by the network all the same, for the user whom it named.
-    let ours = Ours::of(&entry).unwrap();
-    assert_eq!((ours.id.as_str(), ours.kind, ours.user.as_str()), ("a/b", Kind::Credit, "42"));
-    assert_eq!((ours.coins, ours.payout_usd), (amount("10"), Some(amount("0.01"))));
-    entry.void = true;
-    assert_eq!(Ours::of(&entry).unwrap().kind, Kind::Placeholder);
+    assert_eq!(Ours::of(&row).unwrap().unwrap(), entry("a/b credit 10 0.01 42 2026-11-02T10:00:00Z"));
+    let placeholder = Row { void: true, ..row.clone() };
+    assert_eq!(Ours::of(&placeholder).unwrap().unwrap().kind, Kind::Placeholder);
+    // What was spent before it was taken back is our loss and not the network's.
+    let reversal = Row { status: "reversal".to_owned(), amount: amount("-3"), absorbed: amount("7"), ..row.clone() };
+    assert_eq!(Ours::of(&reversal).unwrap().unwrap().coins, amount("-10"));
+    for status in ["release", "assign", "clear", "adjust_over_cap", "bet"] {
+        assert_eq!(Ours::of(&Row { status: status.to_owned(), ..row.clone() }), Ok(None), "{status}");
+    }
+    let timeless = Ours::of(&Row { received_at: None, ..row }).unwrap_err().to_string();
+    assert_eq!(
+        timeless,
+        "the entry standard/a/b credit has no time that reads: `operator verify` says what else is wrong"
+    );
 }
 
 #[test]
@@ -566,7 +604,10 @@ fn what_cannot_run_says_so_in_one_line_and_writes_nothing() {
         (arguments(here, "none.csv", plain()), "none.csv: No such file"),
         (arguments(here, "bad.csv", plain()), "bad.csv: none of its 1 lines can be read; line 2: amount `x`"),
         (arguments(here, "ok.csv", Draft::default()), "--id is missing"),
-        (arguments(here, "ok.csv", Draft { id: Some("ID".to_owned()), ..plain() }), "ok.csv: line 1 has no column `ID`"),
+        (
+            arguments(here, "ok.csv", Draft { id: Some("ID".to_owned()), ..plain() }),
+            "ok.csv: line 1 has no column `ID`",
+        ),
     ];
     let mut backwards = arguments(here, "ok.csv", plain());
     backwards.from = "2026-12-03".parse().ok();
@@ -602,12 +643,15 @@ fn any_entries() -> impl Strategy<Value = Vec<Ours>> {
                 user: user.to_string(),
                 coins: amount(&coins.to_string()),
                 payout_usd: dollars.then(|| amount(&format!("{coins}.5").replace("0.5", "0.05"))),
-                received_at: "2026-11-01T00:00:00Z".parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_mins(minute),
+                received_at: "2026-11-01T00:00:00Z".parse::<Timestamp>().unwrap()
+                    + jiff::SignedDuration::from_mins(minute),
             }
         },
     );
     proptest::collection::vec(entry, 0..20).prop_map(|mut entries| {
-        entries.sort_by(|one, other| (&one.id, one.kind == Kind::Reversal).cmp(&(&other.id, other.kind == Kind::Reversal)));
+        entries.sort_by(|one, other| {
+            (&one.id, one.kind == Kind::Reversal).cmp(&(&other.id, other.kind == Kind::Reversal))
+        });
         entries.dedup_by(|one, other| one.id == other.id && one.kind == other.kind);
         entries
     })
@@ -615,7 +659,14 @@ fn any_entries() -> impl Strategy<Value = Vec<Ours>> {
 
 /// A statement of lines that may be about the same conversions.
 fn any_lines() -> impl Strategy<Value = Vec<String>> {
-    let line = (0u8..12, -4i64..5, prop_oneof![Just("ok"), Just("back"), Just("wait"), Just("what")], 1u8..5, 0u8..2, any::<bool>());
+    let line = (
+        0u8..12,
+        -4i64..5,
+        prop_oneof![Just("ok"), Just("back"), Just("wait"), Just("what")],
+        1u8..5,
+        0u8..2,
+        any::<bool>(),
+    );
     let line = line.prop_map(|(id, coins, status, day, user, zeros)| {
         let id = if zeros { format!("{id:03}") } else { id.to_string() };
         format!("{id},{coins},{status},2026-11-0{day} 12:00:00,{user}")
