@@ -50,6 +50,8 @@ pub enum CannotRun {
     NoCredentials { missing: Vec<&'static str> },
     #[error("{0}")]
     Store(#[from] StoreError),
+    #[error("{0}")]
+    Reconcile(#[from] reconcile::CannotReconcile),
     #[error("`{0}`: {1}")]
     Network(String, String),
     #[error("{argument}: `{value}`: {problem}")]

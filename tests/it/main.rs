@@ -18,6 +18,7 @@ mod networks; // every network that is shipped, played from its event files
 mod offerwall; // byte-exact answers, and any garbage
 mod pitfalls; // every way in which postbacks were got wrong before
 mod process; // the release binary, killed at random points
+mod reconcile; // a network's statement against entries
 mod recipes; // every way to sign, each network a TOML string
 mod vectors; // signatures that networks published
 mod rotation; // secrets that change while the function runs
