@@ -208,6 +208,8 @@ pub struct Posting {
     pub companion: Option<Entry>,
     /// What must be true of the entry's account before the change; all of it.
     pub guards: Vec<Guard>,
+    /// A user who must have no account in the entry's currency.
+    pub unknown: Option<UserId>,
     /// What it opens; each id is new when the entry is.
     pub cases: Vec<Case>,
     /// The case that it settles, which must be open.
@@ -217,7 +219,7 @@ pub struct Posting {
 impl Posting {
     /// The posting of an entry and nothing else.
     pub fn of(entry: Entry) -> Posting {
-        Posting { entry, companion: None, guards: Vec::new(), cases: Vec::new(), closes: None }
+        Posting { entry, companion: None, guards: Vec::new(), unknown: None, cases: Vec::new(), closes: None }
     }
 }
 
@@ -236,6 +238,8 @@ pub enum Guard {
     CreditedAtMost(Date, Amount),
     /// Nothing was credited on this day or a later one; the entry's amount is the day's first.
     FirstOf(Date),
+    /// More than this was credited on this day, or a later one.
+    CreditedMoreThan(Date, Amount),
 }
 
 /// What became of a posting, in order of precedence.

@@ -504,33 +504,35 @@ fn credit(preset: &Preset, entry: Entry) -> Vec<(Posting, Happened)> {
     };
     let post = |entry: Entry, more: &[Guard]| Posting { guards: [known, more].concat(), ..Posting::of(entry) };
     let capped = preset.cap.filter(|cap| entry.amount > *cap);
+    let day = TimeZone::UTC.to_datetime(entry.received_at).date();
     let mut ways = Vec::new();
-    if capped.is_none() {
-        let (entry, happened) = held_for_a_while(preset, entry.clone());
-        match preset.cap_per_day {
-            None => ways.push((post(entry, &[]), happened)),
-            Some(cap) => {
-                let day = TimeZone::UTC.to_datetime(entry.received_at).date();
-                if let Some(room) = cap.checked_add(entry.amount.negated()).filter(|room| *room >= Amount::ZERO) {
-                    ways.push((post(entry.clone(), &[Guard::CreditedAtMost(day, room)]), happened));
-                    ways.push((post(entry, &[Guard::FirstOf(day)]), happened));
-                }
-            }
-        }
-    }
     let above = match (capped, preset.cap_per_day) {
-        (Some(cap), _) => Some(format!("above the cap of {cap}")),
-        (None, Some(cap)) => Some(format!("above the cap of {cap} for one user and day")),
-        (None, None) => None,
+        (Some(cap), _) => Some((format!("above the cap of {cap}"), None)),
+        (None, None) => {
+            let (entry, happened) = held_for_a_while(preset, entry.clone());
+            ways.push((post(entry, &[]), happened));
+            None
+        }
+        (None, Some(cap)) => {
+            let room = cap.checked_add(entry.amount.negated()).filter(|room| *room >= Amount::ZERO);
+            if let Some(room) = room {
+                let (entry, happened) = held_for_a_while(preset, entry.clone());
+                ways.push((post(entry.clone(), &[Guard::CreditedAtMost(day, room)]), happened));
+                ways.push((post(entry, &[Guard::FirstOf(day)]), happened));
+            }
+            Some((format!("above the cap of {cap} for one user and day"), room))
+        }
     };
-    if let Some(above) = above {
+    if let Some((above, room)) = above {
         let entry = Entry { held: Some(Held { change: entry.amount, release_at: None }), ..entry.clone() };
         let detail = format!(
             "The credit of {} for user {} is {above}: the coins are held until somebody releases them.",
             entry.amount, entry.user
         );
         let cases = vec![Case::about(CaseKind::OverCap, &entry, detail)];
-        ways.push((Posting { cases, ..post(entry, &[]) }, Happened::Suspended));
+        // Where another credit took the day's room a moment ago, there may still be enough for this one.
+        let guard = room.map(|room| Guard::CreditedMoreThan(day, room));
+        ways.push((Posting { cases, ..post(entry, guard.as_slice()) }, Happened::Suspended));
     }
     if preset.unknown_users == UnknownUsers::Require {
         ways.push((suspend(preset, entry), Happened::Suspended));
@@ -556,8 +558,9 @@ fn suspend(preset: &Preset, mut entry: Entry) -> Posting {
         "The credit of {} is for user {user}, whom the app does not know: the coins are kept in {}.",
         entry.amount, entry.user
     );
-    entry.user_received = Some(user);
-    Posting { cases: vec![Case::about(CaseKind::UnknownUser, &entry, detail)], ..Posting::of(entry) }
+    entry.user_received = Some(user.clone());
+    let cases = vec![Case::about(CaseKind::UnknownUser, &entry, detail)];
+    Posting { unknown: Some(user), cases, ..Posting::of(entry) }
 }
 
 /// Takes back what a credit gave, from whoever has it: out of its hold, or plainly where the coins are still there, else as

@@ -11,6 +11,7 @@ pub mod reconcile; // entries against a network's own report
 pub mod settings; // what changes without a deployment
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use crate::config::{Config, Faults};
 use crate::event::NotARequest;
 use crate::id::Network;
+use crate::in_force::{InForce, Snapshot};
 use crate::ledger::{BY_MAX, Decision, REASON_MAX};
 use crate::money::{Amount, Received, Scale};
 use crate::preset::PresetError;
@@ -50,6 +52,8 @@ pub enum CannotRun {
     NoCredentials { missing: Vec<&'static str> },
     #[error("{0}")]
     Store(#[from] StoreError),
+    #[error("the settings in force cannot be read: does SETTINGS_TABLE name the table of settings, and may you read it?")]
+    Settings,
     #[error("{0}")]
     Reconcile(#[from] reconcile::CannotReconcile),
     #[error("`{0}`: {1}")]
@@ -122,6 +126,17 @@ impl Ledger {
 }
 
 impl Ledger {
+    /// The settings that are in force for a call that would come now.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun::Settings`] where they cannot be read; the log says why.
+    pub async fn settings(&self) -> Result<Arc<Snapshot>, CannotRun> {
+        let Config { networks, catalogue, function, .. } = self.config.clone();
+        let in_force = InForce::new(Snapshot { version: None, networks, catalogue }, function);
+        in_force.look(&self.store, deadline()).await.snapshot.ok_or(CannotRun::Settings)
+    }
+
     /// Reads an amount as a person writes it: exactly, or not at all.
     ///
     /// # Errors

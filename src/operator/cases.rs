@@ -158,7 +158,9 @@ pub async fn reverse(ledger: &Ledger, network: &Network, id: &str, decision: &De
     let store = &ledger.store;
     let cannot = |problem: &dyn Display| CannotRun::argument("conversion", &format!("{network}/{id}"), problem);
     let trans_id = TransId::of(network, id).map_err(|problem| cannot(&problem))?;
-    let spent = ledger.config.catalogue.preset(network).map_or(Spent::default(), |preset| preset.spent);
+    // What counts for a reversal of the network's own counts for one by hand; for a network that is none any more, the usual.
+    let settings = ledger.settings().await?;
+    let spent = settings.catalogue.preset(network).map_or(Spent::default(), |preset| preset.spent);
     loop {
         let conversation = store.conversation(&trans_id, deadline()).await?;
         let by_hand = offerwall::reverse_by_hand(&conversation, decision, Timestamp::now());
