@@ -60,6 +60,18 @@ pub enum CannotRun {
     Network(String, String),
     #[error("{argument}: `{value}`: {problem}")]
     Argument { argument: &'static str, value: String, problem: String },
+    #[error("there are no settings yet: NETWORKS and NETWORKS_FILE count")]
+    NoSettings,
+    #[error("there is no version {0} of the settings; `cargo operator settings history` lists them")]
+    NoVersion(u64),
+    #[error("nothing changes: this is version {version}, word for word")]
+    NoChange { version: u64 },
+    #[error("{0}")]
+    Faults(String),
+    #[error("version {version} was put by {by} meanwhile; look at it and put again")]
+    Overtaken { version: u64, by: String },
+    #[error("nobody can be asked here: say --yes")]
+    NobodyToAsk,
     #[error("nobody decides this: name yourself with --by, since USER is not set")]
     Nobody,
     #[error(

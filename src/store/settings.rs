@@ -87,9 +87,12 @@ impl Store {
             _ => None,
         };
         let Some(taken) = taken else { return Err(asking.sdk(&error)) };
-        let taken = version_from(taken).map_err(|problem: String| asking.failed(problem))?;
         // An attempt whose reply was lost finds what it put itself.
-        Ok(if taken == *version { PutSettings::Done } else { PutSettings::Taken(Box::new(taken)) })
+        if *taken == version_item(version) {
+            return Ok(PutSettings::Done);
+        }
+        let taken = version_from(taken).map_err(|problem| asking.failed(problem))?;
+        Ok(PutSettings::Taken(Box::new(taken)))
     }
 
     fn versions_query(&self, before: Option<u64>) -> QueryFluentBuilder {

@@ -9,6 +9,9 @@ use futures_util::future::{join, join_all};
 use jiff::Timestamp;
 use postback::handler::{App, Handled};
 use postback::in_force::REFRESH_EVERY;
+use postback::ledger::Decision;
+use postback::operator::Ledger;
+use postback::operator::settings::{self, Plan};
 use postback::settings::Version;
 use postback::store::PutSettings;
 use tokio::time::Instant;
@@ -261,6 +264,73 @@ async fn the_history_is_read_page_by_page_the_newest_first() {
         let before = store.newest_settings(Some(10), deadline()).await.unwrap().map(|version| version.number);
         assert_eq!(before, Some(9));
         assert_eq!(store.settings(VERSIONS + 1, deadline()).await.unwrap(), None);
+    })
+    .await;
+}
+
+/// The ledger as an operator reaches it, through the same proxy as the function.
+fn ledger(world: &World) -> Ledger {
+    Ledger::connect(|name| world.variables.get(name).cloned(), false).unwrap()
+}
+
+fn decision(by: &str) -> Decision {
+    Decision { by: by.to_owned(), reason: "a test".to_owned() }
+}
+
+#[tokio::test]
+async fn whoever_puts_what_was_compared_with_an_older_version_is_told_whose_is_newer() {
+    check(async |world| {
+        let ledger = ledger(world);
+        let plan = async |document: &str| Plan::of(&ledger, "settings.toml", document.to_owned()).await.unwrap();
+        let (ana, ben) = (plan(OPEN).await, plan(SHUT).await);
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(ana.put(&ledger, decision("ana"), now).await.unwrap().json["version"], 1);
+        let told = ben.put(&ledger, decision("ben"), now).await.unwrap_err().to_string();
+        assert_eq!(told, "version 1 was put by ana meanwhile; look at it and put again");
+        assert_eq!(plan(SHUT).await.put(&ledger, decision("ben"), now).await.unwrap().json["version"], 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_change_that_is_rolled_back_is_out_of_force_again() {
+    check(async |world| {
+        let ledger = ledger(world);
+        let put = async |document: String| {
+            let plan = Plan::of(&ledger, "settings.toml", document).await.unwrap();
+            plan.put(&ledger, decision("ana"), Timestamp::UNIX_EPOCH).await.unwrap();
+        };
+        put(OPEN.to_owned()).await;
+        put(SHUT.to_owned()).await;
+        assert_eq!(told_later(&world.app, "c1").await, SHUT_OUT);
+        put(settings::version(&ledger, 1).await.unwrap().document).await;
+        assert_eq!(told_later(&world.app, "c1").await, LET_IN);
+        assert_eq!(in_force(&world.app), Some(3));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_does_not_read_is_told_to_whoever_looks_and_a_better_version_is_compared_with_what_is_in_force() {
+    check(async |world| {
+        put(world, 1, OPEN).await;
+        put(world, 2, "enabled = 7").await;
+        let ledger = ledger(world);
+        let shown = settings::show(&ledger, None).await.unwrap();
+        assert_eq!((shown.reply.text.as_str(), shown.reply.json["version"].as_u64()), (OPEN, Some(1)));
+        let broken = "version 2 does not read, so version 1 is in force:";
+        assert_eq!(shown.remarks[1], broken);
+        assert!(settings::show(&ledger, Some(2)).await.unwrap().reply.differs);
+        let plan = Plan::of(&ledger, "settings.toml", SHUT.to_owned()).await.unwrap();
+        assert!(plan.reply().text.starts_with(broken), "{}", plan.reply().text);
+        assert!(plan.reply().text.contains("  networks.standard.source.mode: not set -> enforce"));
+        // To put what is in force already is how one leaves a broken version behind.
+        let back = Plan::of(&ledger, "version 1", OPEN.to_owned()).await.unwrap();
+        back.must_change().unwrap();
+        assert_eq!(back.put(&ledger, decision("ana"), Timestamp::UNIX_EPOCH).await.unwrap().json["version"], 3);
+        let states: Vec<_> = settings::history(&ledger).await.unwrap().text.lines().map(str::to_owned).collect();
+        assert!(states[1].contains("in force") && states.len() == 4, "{states:?}");
+        settings::diff(&ledger, Some(2), Some(3)).await.unwrap_err();
     })
     .await;
 }
