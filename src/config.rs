@@ -13,11 +13,11 @@ use rustls_pki_types::pem::PemObject;
 use crate::aws::Aws;
 use crate::event::{Front, Hop};
 use crate::id::{Currency, Network};
-use crate::metrics::NO_NETWORK;
 use crate::money::Scale;
 use crate::offerwall::Coins;
-use crate::preset::{Catalogue, Open, Preset, PresetError};
+use crate::preset::{Catalogue, Preset, PresetError};
 use crate::secrets::Secrets;
+use crate::settings::unusable;
 use crate::store::Tables;
 
 /// A variable that is read, with its default and its meaning: the README's table, held together by a test.
@@ -78,9 +78,9 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
 pub struct Config {
     /// The names of the tables.
     pub tables: Tables,
-    /// The networks that are enabled.
+    /// The networks that are enabled while there are no settings.
     pub networks: Vec<Preset>,
-    /// Every network that could be.
+    /// Every network that could be, while there are no settings.
     pub catalogue: Catalogue,
     /// What stands in front of the function URL.
     pub front: Front,
@@ -250,9 +250,12 @@ fn table(text: &str) -> Result<String, String> {
     if plain { Ok(text.to_owned()) } else { Err("not the name or the ARN of a table".into()) }
 }
 
+/// The variable that names a file of networks.
+const NETWORKS_FILE: &str = "NETWORKS_FILE";
+
 /// The networks that are shipped, and the deployment's own.
 fn catalogue(env: &Env<'_>) -> Catalogue {
-    const NAME: &str = "NETWORKS_FILE";
+    const NAME: &str = NETWORKS_FILE;
     let Some(path) = env.get(NAME) else { return Catalogue::default() };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -271,11 +274,11 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
     const NAME: &str = "NETWORKS";
     let Some(names) = env.get(NAME) else {
         let defaults = catalogue.enabled_by_default().unwrap_or_else(|error| {
-            env.fault("NETWORKS_FILE", error);
+            env.fault(NETWORKS_FILE, error);
             Vec::new()
         });
         for preset in &defaults {
-            if let Some(problem) = unusable(preset) {
+            if let Some(problem) = unusable(preset, NETWORKS_FILE) {
                 env.fault(NAME, format_args!("`{}`, enabled by default: {problem}", preset.network));
             }
         }
@@ -283,7 +286,7 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
     };
     let mut presets: Vec<Preset> = Vec::new();
     // Where the file does not read, what it would have said of a network is not known.
-    let file_reads = !env.faults.borrow().iter().any(|fault| fault.variable == "NETWORKS_FILE");
+    let file_reads = !env.faults.borrow().iter().any(|fault| fault.variable == NETWORKS_FILE);
     for name in names.split(',').map(str::trim) {
         let fault = |problem: &dyn fmt::Display| env.fault(NAME, format_args!("`{name}`: {problem}"));
         match Network::new(name).map(|network| catalogue.preset(&network)) {
@@ -291,7 +294,7 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
                 env.fault(NAME, format_args!("`{name}` is named twice"));
             }
             Ok(Ok(preset)) => {
-                if file_reads && let Some(problem) = unusable(&preset) {
+                if file_reads && let Some(problem) = unusable(&preset, NETWORKS_FILE) {
                     fault(&problem);
                 }
                 presets.push(preset);
@@ -302,29 +305,6 @@ fn networks(env: &Env<'_>, catalogue: &Catalogue) -> Vec<Preset> {
         }
     }
     presets
-}
-
-/// Why a network must not be enabled as it is.
-fn unusable(preset: &Preset) -> Option<String> {
-    let name = &preset.network;
-    if name.as_str() == NO_NETWORK {
-        return Some("it is what the metrics call a path without a network".to_owned());
-    }
-    if let Some(parameter) = preset.unsaid().next() {
-        return Some(format!(
-            "it signs for everybody with the same key: in NETWORKS_FILE, list what is yours in `networks.{name}.yours.{parameter}`"
-        ));
-    }
-    let open = preset.undefended();
-    let open: Vec<_> = open.into_iter().map(Open::as_str).collect();
-    (!open.is_empty()).then(|| {
-        format!(
-            "its signature leaves the {} open: whoever has seen one URL can change it. In NETWORKS_FILE, set \
-             `networks.{name}.cap`, or `networks.{name}.source` to `enforce` with its addresses, or accept it with \
-             `networks.{name}.accept_weak = true`",
-            open.join(" and the ")
-        )
-    })
 }
 
 fn front(env: &Env<'_>) -> Front {

@@ -13,6 +13,7 @@ use tracing::{error, warn};
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::id::Network;
+use crate::in_force::{InForce, Snapshot};
 use crate::ledger::{self, Case, Outcome};
 use crate::log;
 use crate::metrics::{Line, Moved};
@@ -31,6 +32,7 @@ pub struct App {
     config: Config,
     store: Store,
     keyring: Keyring,
+    in_force: InForce,
 }
 
 /// What became of a call, for whoever watches.
@@ -81,49 +83,56 @@ impl Handled {
 }
 
 impl App {
-    /// Connects a configuration to its tables and secrets.
+    /// Connects a configuration to its tables, settings and secrets. The connection to DynamoDB is then open, so that the
+    /// first postback does not wait for it; settings that cannot be read now are left to the first call.
     ///
     /// # Errors
     ///
     /// [`VaultError`] when the secrets cannot be read from Secrets Manager.
-    pub async fn start(config: Config) -> Result<App, VaultError> {
+    pub async fn start(mut config: Config) -> Result<App, VaultError> {
         let store = Store::new(config.aws.dynamodb(config.time_budget), config.tables.clone());
-        let keyring = match &config.secrets {
-            SecretsFrom::Environment(secrets) => Keyring::fixed(secrets.clone()),
-            SecretsFrom::SecretsManager { arn } => {
-                let client = config.aws.secrets_manager(SECRETS_BUDGET);
-                Keyring::open(Vault { client, arn: arn.clone() }).await?
-            }
+        let variables = Snapshot {
+            version: None,
+            networks: std::mem::take(&mut config.networks),
+            catalogue: std::mem::take(&mut config.catalogue),
         };
-        let secrets = keyring.secrets();
+        let in_force = InForce::new(variables, config.function.clone());
+        let deadline = Instant::now() + config.time_budget;
+        let (keyring, looked) = tokio::join!(keyring(&config), in_force.look(&store, deadline));
+        let app = App { keyring: keyring?, config, store, in_force };
+        if let Some(snapshot) = &looked.snapshot {
+            app.warn_about_secrets(snapshot);
+        }
+        Ok(app)
+    }
+
+    /// Warns about networks in force that no secret fits, and about secrets that fit no network.
+    fn warn_about_secrets(&self, Snapshot { networks, catalogue, .. }: &Snapshot) {
+        let secrets = self.keyring.secrets();
         let secretless = |preset: &&Preset| {
             let mut keys = secrets.of(&preset.network).iter();
             preset.needs_secret() && !keys.any(|key| preset.signature.can_use(key))
         };
-        for preset in config.networks.iter().filter(secretless) {
+        for preset in networks.iter().filter(secretless) {
             warn!(network = %preset.network, "no secret is configured, or not what this network signs with: every postback of it is refused");
         }
-        let enabled = |name: &str| config.networks.iter().any(|preset| preset.network.as_str() == name);
+        let enabled = |name: &str| networks.iter().any(|preset| preset.network.as_str() == name);
         // A name that no network has may be a secret in the wrong place.
         for name in secrets.networks().filter(|name| !enabled(name)) {
-            let network = config.catalogue.names().into_iter().find(|known| known == name);
+            let network = catalogue.names().into_iter().find(|known| known == name);
             warn!(network, "a secret is configured for a network that is not enabled, or for none that there is");
         }
-        for (one, other) in secrets.shared(&config.networks) {
+        for (one, other) in secrets.shared(networks) {
             warn!(
                 networks = format!("{one} {other}"),
                 "two networks have the same secret: what one signs may be taken for the other's, and paid again"
             );
         }
-        Ok(App { config, store, keyring })
     }
 
-    /// Opens the connection to DynamoDB, so that the first postback does not wait for it. A failure is logged and left
-    /// to the first call.
-    pub async fn warm_up(&self) {
-        if let Err(error) = self.store.warm_up(Instant::now() + self.config.time_budget).await {
-            warn!(error = %error, "the connection to DynamoDB is not warm");
-        }
+    /// What is in force, without a look for newer settings; `None` where the settings could not be read yet.
+    pub fn in_force(&self) -> Option<Arc<Snapshot>> {
+        self.in_force.snapshot()
     }
 
     /// The ledger.
@@ -172,7 +181,12 @@ impl App {
     }
 
     async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
-        let Some(preset) = offerwall::preset_at(&self.config.networks, &request.path) else {
+        let looked = self.in_force.look(&self.store, deadline).await;
+        let Some(in_force) = looked.snapshot else { return self.unknown_settings(request) };
+        if looked.new {
+            self.warn_about_secrets(&in_force);
+        }
+        let Some(preset) = offerwall::preset_at(&in_force.networks, &request.path) else {
             let rejection = Rejection::UnknownNetwork;
             return Handled::new(offerwall::refuse(None, request, &rejection), rejection.as_str());
         };
@@ -226,6 +240,18 @@ impl App {
         }
     }
 
+    /// The answer while nobody knows which settings are in force: what the network repeats is settled once they are.
+    fn unknown_settings(&self, request: &Request) -> Handled {
+        const OUTCOME: &str = "unavailable";
+        match offerwall::preset_at(&self.in_force.variables().networks, &request.path) {
+            Some(preset) => Handled {
+                network: Some(preset.network.clone()),
+                ..Handled::new(offerwall::try_again(preset, request), OUTCOME)
+            },
+            None => Handled::new(Answer::new(503, "try again".to_owned()), OUTCOME),
+        }
+    }
+
     /// Secrets that were put in force after those that did not verify a request.
     async fn newer_secrets(&self, deadline: Instant) -> Result<Option<Arc<Secrets>>, Unverifiable> {
         match tokio::time::timeout_at(deadline, self.keyring.refresh()).await {
@@ -248,7 +274,7 @@ impl App {
                 true => self.store.conversation(&claim.trans_id, deadline).await?,
                 false => Vec::new(),
             };
-            let balance = match offerwall::needs_balance(preset, claim, &conversation) {
+            let balance = match offerwall::needs_balance(preset.spent, claim.status, &conversation) {
                 Some((user, currency)) => {
                     let account = self.store.account(user, currency, deadline).await?;
                     Some(account.unwrap_or_default().available)
@@ -282,6 +308,17 @@ impl App {
                 }
                 return Ok(settled);
             }
+        }
+    }
+}
+
+/// The secrets, read for the first time.
+async fn keyring(config: &Config) -> Result<Keyring, VaultError> {
+    match &config.secrets {
+        SecretsFrom::Environment(secrets) => Ok(Keyring::fixed(secrets.clone())),
+        SecretsFrom::SecretsManager { arn } => {
+            let client = config.aws.secrets_manager(SECRETS_BUDGET);
+            Keyring::open(Vault { client, arn: arn.clone() }).await
         }
     }
 }

@@ -10,13 +10,17 @@ pub mod event; // a function URL's event as a request, an answer as its response
 pub mod fields; // the named fields of a request: query, form or JSON
 pub mod signature; // the closed set of signing recipes
 pub mod preset; // a network as data
+pub mod settings; // which networks are enabled, and what is peculiar to a deployment
 pub mod offerwall; // signed postback -> claim -> postings -> answer
+pub mod cases; // what a person can do about a case
 pub mod sample; // a signed example of what a network sends
 pub mod metrics; // the line of a call, and what CloudWatch counts in it
 #[cfg(feature = "operator")]
 pub mod books; // what entries add up to, and what does not agree with them
 #[cfg(feature = "operator")]
 pub mod report; // a month as one page of HTML
+#[cfg(feature = "operator")]
+pub mod reconcile; // a network's statement against our entries
 
 // The edge: each of these touches the world in one way.
 pub mod store; // the only file that knows DynamoDB's items and expressions
@@ -24,6 +28,7 @@ pub mod aws; // credentials, endpoint, roots and time limits of the SDK clients
 pub mod tally; // how many requests a call made
 pub mod secrets; // the networks' secrets, and their rotation
 pub mod config; // the only reader of the environment
+pub mod in_force; // which settings are in force, and when newer ones are
 pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod workers; // what nobody calls for: due holds are released
 pub mod log; // structured logs

@@ -20,10 +20,11 @@ use tracing::Level;
 
 use crate::config::{self, Config, Fault, Faults, SecretsFrom};
 use crate::handler::App;
+use crate::in_force::Snapshot;
 use crate::ledger::Entry;
 use crate::log;
 use crate::money::Amount;
-use crate::preset::PresetError;
+use crate::preset::{Preset, PresetError};
 use crate::sample;
 use crate::secrets::{Secrets, VaultError};
 use crate::store::StoreError;
@@ -42,7 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The configuration of local mode: that of `environment`, with defaults for what Lambda or a deployment would set.
 ///
 /// DynamoDB is the one at `endpoint`, and nothing that could lead to AWS is read: no `AWS_*`, no `NETWORK_SECRETS_ARN`. Where
-/// no networks are named, all are enabled, also those that a deployment must accept first: no real coins are at stake.
+/// no networks are named, all are enabled, also those that a deployment must accept first: no real coins are at stake. Once
+/// there are settings, they count as in a deployment.
 ///
 /// # Errors
 ///
@@ -75,18 +77,31 @@ pub fn config(
         }
     }
     if set("NETWORK_SECRETS").is_none() {
-        let secrets = Secrets::read(&sample::secrets(&config.networks).to_string());
-        config.secrets = SecretsFrom::Environment(secrets.unwrap_or_default());
+        config.secrets = local_secrets(&config.networks);
     }
     Ok(config)
 }
 
+/// What networks sign with unless the shell says otherwise.
+fn local_secrets(networks: &[Preset]) -> SecretsFrom {
+    SecretsFrom::Environment(Secrets::read(&sample::secrets(networks).to_string()).unwrap_or_default())
+}
+
 /// The function over the DynamoDB at `endpoint`, its tables made.
 async fn function(endpoint: &str, public_url: Option<&str>) -> Result<(Config, App), CannotRun> {
-    let config = config(endpoint, public_url, config::environment)?;
+    let mut config = config(endpoint, public_url, config::environment)?;
     start_log(&config);
     create_tables(&config.aws.dynamodb(PATIENCE), &config.tables).await?;
-    let app = App::start(config.clone()).await?;
+    let mut app = App::start(config.clone()).await?;
+    if let Some(Snapshot { version: Some(_), networks, catalogue }) = app.in_force().as_deref() {
+        config.networks.clone_from(networks);
+        config.catalogue.clone_from(catalogue);
+        if config::environment("NETWORK_SECRETS").is_none_or(|text| text.is_empty()) {
+            // The settings may have networks of their own, and these sign too.
+            config.secrets = local_secrets(networks);
+            app = App::start(config.clone()).await?;
+        }
+    }
     Ok((config, app))
 }
 

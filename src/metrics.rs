@@ -81,7 +81,9 @@ const REVERSAL_WITHOUT_CREDIT: Metric = count("cases_reversal_without_credit", B
 const OVER_CAP: Metric = count("cases_over_cap", By::Network);
 const SHORTFALL: Metric = count("cases_shortfall", By::Network);
 const UNKNOWN_USER: Metric = count("cases_unknown_user", By::Network);
-const SETTINGS_BROKEN: Metric = count("cases_settings_broken", By::Network);
+const CASES_SETTINGS_BROKEN: Metric = count("cases_settings_broken", By::Network);
+/// Readings of the settings that found a newest version which does not read: goes on as long as it lasts.
+pub const SETTINGS_BROKEN: Metric = count("settings_broken", By::Function);
 /// Coins that users got.
 pub const CREDITED: Metric = Metric { name: "coins_credited", unit: "None", by: By::Currency };
 /// Coins that users get when their hold ends.
@@ -101,7 +103,7 @@ pub const OLDEST_DUE: Metric = Metric { name: "oldest_due_hold_s", unit: "Second
 pub const OPEN_CASES: Metric = count("open_cases", By::Function);
 
 /// Every metric.
-pub const METRICS: [&Metric; 21] = [
+pub const METRICS: [&Metric; 22] = [
     &CALLBACKS,
     &UNDERSTOOD,
     &DURATION,
@@ -114,6 +116,7 @@ pub const METRICS: [&Metric; 21] = [
     &SHORTFALL,
     &OVER_CAP,
     &UNKNOWN_USER,
+    &CASES_SETTINGS_BROKEN,
     &SETTINGS_BROKEN,
     &CREDITED,
     &HELD,
@@ -134,7 +137,7 @@ fn of_kind(kind: CaseKind) -> &'static Metric {
         CaseKind::Shortfall => &SHORTFALL,
         CaseKind::OverCap => &OVER_CAP,
         CaseKind::UnknownUser => &UNKNOWN_USER,
-        CaseKind::SettingsBroken => &SETTINGS_BROKEN,
+        CaseKind::SettingsBroken => &CASES_SETTINGS_BROKEN,
     }
 }
 
@@ -260,11 +263,7 @@ enum Value {
 impl Line<'_> {
     /// The line, without its end.
     pub fn json(&self) -> String {
-        /// What a line of a credit fits into.
-        const USUAL: usize = 1024;
-        let mut line = Vec::with_capacity(USUAL);
-        serde_json::to_writer(&mut line, self).expect("texts and numbers are JSON");
-        String::from_utf8(line).expect("JSON is UTF-8")
+        json(self)
     }
 
     /// What this call adds to each metric; what is missing adds nothing.
@@ -278,13 +277,70 @@ impl Line<'_> {
         };
         count(&UNDERSTOOD, self.understood.into());
         count(&RETRIES, self.retries.into());
-        count(&CASES, self.cases.iter().map(|_| 1).sum());
-        for metric in METRICS {
-            count(metric, self.cases.iter().filter(|case| of_kind(case.kind) == metric).map(|_| 1).sum());
-        }
+        measured.extend(opened(self.cases));
         let moved = self.moved.and_then(Moved::measured);
         measured.extend(moved.map(|(metric, amount)| (metric, Value::Coins(amount))));
         measured
+    }
+}
+
+fn json(line: &impl Serialize) -> String {
+    /// What a line of a credit fits into.
+    const USUAL: usize = 1024;
+    let mut text = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut text, line).expect("texts and numbers are JSON");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// What cases that were opened add to each metric.
+fn opened(cases: &[Case]) -> impl Iterator<Item = (&'static Metric, Value)> {
+    let counted = |metric: &'static Metric, number: u64| (number > 0).then_some((metric, Value::Count(number)));
+    let all = counted(&CASES, cases.iter().map(|_| 1).sum());
+    let of = move |metric: &'static Metric| {
+        counted(metric, cases.iter().filter(|case| of_kind(case.kind) == metric).map(|_| 1).sum())
+    };
+    all.into_iter().chain(METRICS.into_iter().filter_map(of))
+}
+
+/// A reading that found a newest version of the settings which does not read.
+#[derive(Debug)]
+pub struct SettingsBroken<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// The function that read it.
+    pub function: &'a str,
+    /// The version.
+    pub version: u64,
+    /// Its case, where this reading opened it.
+    pub opened: Option<&'a Case>,
+}
+
+impl SettingsBroken<'_> {
+    /// The line, without its end.
+    pub fn json(&self) -> String {
+        json(self)
+    }
+}
+
+impl Serialize for SettingsBroken<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut measured = vec![(&SETTINGS_BROKEN, Value::Count(1))];
+        measured.extend(opened(self.opened.map_or(&[], std::slice::from_ref)));
+        let mut line = serializer.serialize_map(None)?;
+        line.serialize_entry("timestamp", &format_args!("{:.6}", self.at))?;
+        line.serialize_entry("level", "ERROR")?;
+        line.serialize_entry("message", "settings broken")?;
+        line.serialize_entry("function", self.function)?;
+        line.serialize_entry("network", NO_NETWORK)?;
+        line.serialize_entry("version", &self.version)?;
+        if let Some(case) = self.opened {
+            line.serialize_entry("cases", &case.id())?;
+        }
+        for (metric, value) in &measured {
+            line.serialize_entry(metric.name, value)?;
+        }
+        line.serialize_entry("_aws", &Embedded { at: self.at, measured: &measured })?;
+        line.end()
     }
 }
 
@@ -494,6 +550,29 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_do_not_read_are_counted_by_function_and_their_case_as_any_other() {
+        let at = Timestamp::UNIX_EPOCH;
+        let case = Case { about: About::Settings(7), ..case(CaseKind::SettingsBroken) };
+        let json = |opened| SettingsBroken { at, function: "f", version: 7, opened }.json();
+        let start = concat!(
+            r#"{"timestamp":"1970-01-01T00:00:00.000000Z","level":"ERROR","message":"settings broken","function":"f","#,
+            r#""network":"none","version":7,"#,
+        );
+        let by_function = concat!(
+            r#"{"Namespace":"postback","Dimensions":[["function"]],"#,
+            r#""Metrics":[{"Name":"settings_broken","Unit":"Count"}]}]}}"#,
+        );
+        let again = json(None);
+        assert!(again.starts_with(&format!("{start}\"settings_broken\":1,\"_aws\"")), "{again}");
+        assert!(again.ends_with(by_function), "{again}");
+        let first = json(Some(&case));
+        let counted =
+            "\"cases\":\"settings_broken/7\",\"settings_broken\":1,\"cases_opened\":1,\"cases_settings_broken\":1";
+        assert!(first.starts_with(&format!("{start}{counted}")), "{first}");
+        assert!(first.ends_with(by_function), "{first}");
+    }
+
+    #[test]
     fn coins_are_counted_for_what_happened_to_them_and_are_never_below_zero() {
         let member = |happened, amount| {
             let json = Line { moved: Some(&moved(happened, amount)), ..bare("x") }.json();
@@ -547,7 +626,7 @@ mod tests {
     fn no_metric_has_the_name_of_another_member() {
         let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
         names.extend(["timestamp", "level", "message", "function", "network", "trans_id", "class", "outcome", "why"]);
-        names.extend(["final", "cases", "status", "dynamodb_requests", "currency", "_aws"]);
+        names.extend(["final", "cases", "status", "dynamodb_requests", "currency", "version", "_aws"]);
         names.extend(["gone", "unfinished", "took_ms"]);
         let all = names.len();
         names.sort_unstable();

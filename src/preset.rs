@@ -3,9 +3,10 @@
 //! The networks that are shipped are the files in `presets/`; a deployment's own come in one document of the same language.
 //! No network is ever named in code. A preset is read whole or not at all, and every fault in it is told with its place.
 
-mod document; // a TOML tree whose values know their places
+pub(crate) mod document; // a TOML tree whose values know their places
 mod read; // the language: from a tree to a preset
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use include_dir::{Dir, include_dir};
@@ -519,7 +520,17 @@ pub enum PresetError {
 
 /// The network that a shipped file is about.
 fn stem(file: &'static include_dir::File<'static>) -> Option<&'static str> {
-    file.path().file_name()?.to_str()?.strip_suffix(".toml")
+    file.path().to_str()?.strip_suffix(".toml")
+}
+
+/// The text of a shipped network.
+fn shipped(name: &str) -> Option<&'static str> {
+    SHIPPED.files().find(|file| stem(file) == Some(name))?.contents_utf8()
+}
+
+/// Whether the text of a shipped network says that it is enabled by default, which it does before its first table.
+fn is_default(text: &str) -> bool {
+    text.split("\n[").next().is_some_and(|head| head.contains("\ndefault = true"))
 }
 
 fn list(faults: &[Fault]) -> String {
@@ -542,7 +553,12 @@ impl Catalogue {
     ///
     /// Every fault in the document.
     pub fn with(file: &str, text: &str) -> Result<Catalogue, Vec<Fault>> {
-        let mut root = document::parse(file, text)?;
+        let (catalogue, faults) = Catalogue::of(file, document::parse(file, text)?, "`defaults`");
+        if faults.is_empty() { Ok(catalogue) } else { Err(faults) }
+    }
+
+    /// The same of a document's tree, with every fault in it; `beside` says which keys there are beside the networks.
+    pub(crate) fn of(file: &str, mut root: Node, beside: &str) -> (Catalogue, Vec<Fault>) {
         let faults = Faults::default();
         let defaults = root.remove("defaults");
         let mut own = Vec::new();
@@ -553,11 +569,10 @@ impl Catalogue {
         }
         if let Kind::Table(others) = root.kind {
             for (name, node) in others {
-                faults.add(
-                    &node.place,
-                    &name,
-                    "unknown; there are `defaults` and, for a network, `networks.<name>` with its keys below that",
+                let problem = format!(
+                    "unknown; there are {beside} and, for a network, `networks.<name>` with its keys below that"
                 );
+                faults.add(&node.place, &name, problem);
             }
         }
         if let Some(defaults) = &defaults {
@@ -589,7 +604,7 @@ impl Catalogue {
                 told.push(fault);
             }
         }
-        if told.is_empty() { Ok(catalogue) } else { Err(told) }
+        (catalogue, told)
     }
 
     /// What is wrong with the defaults, whatever the network: seen on a shipped one, which has no faults of its own.
@@ -610,9 +625,15 @@ impl Catalogue {
     /// [`PresetError`] says which networks there are, or everything that is wrong with this one, and where.
     pub fn preset(&self, network: &Network) -> Result<Preset, PresetError> {
         let name = network.as_str();
+        let (node, own_keys) = self.whole(name)?;
+        let path = if self.own(name).is_some() { format!("networks.{name}") } else { String::new() };
+        read::preset(network, node, &path, own_keys).map_err(PresetError::Faults)
+    }
+
+    /// The tree of a network with all that counts for it, and how many keys the deployment's own document sets.
+    pub(crate) fn whole(&self, name: &str) -> Result<(Node, usize), PresetError> {
         let (tree, own_keys) =
             self.tree(name, &mut Vec::new()).map_err(PresetError::Faults)?.ok_or(PresetError::Unknown)?;
-        let path = if self.own(name).is_some() { format!("networks.{name}") } else { String::new() };
         let node = match self.defaults.clone() {
             Some(mut defaults) => {
                 defaults.merge(tree);
@@ -620,7 +641,7 @@ impl Catalogue {
             }
             None => tree,
         };
-        read::preset(network, node, &path, own_keys).map_err(PresetError::Faults)
+        Ok((node, own_keys))
     }
 
     /// The networks that are enabled where a deployment names none: those that say so.
@@ -630,11 +651,10 @@ impl Catalogue {
     /// Every fault in them.
     pub fn enabled_by_default(&self) -> Result<Vec<Preset>, PresetError> {
         // Only what may say so is parsed: a start must not read every network.
-        let may = |name: &String| {
-            let shipped = SHIPPED.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);
-            shipped.is_some_and(|text| text.contains("default = true")) || self.own(name).is_some()
-        };
-        let networks = self.names().into_iter().filter(may).filter_map(|name| Network::new(&name).ok());
+        let say_so = SHIPPED.files().filter(|file| file.contents_utf8().is_some_and(is_default));
+        let own = self.own.iter().map(|(name, _)| name.as_str());
+        let names: BTreeSet<&str> = say_so.filter_map(|file| stem(file)).chain(own).collect();
+        let networks = names.into_iter().filter_map(|name| Network::new(name).ok());
         let presets = networks.map(|network| self.preset(&network)).collect::<Result<Vec<_>, _>>()?;
         Ok(presets.into_iter().filter(|preset| preset.default).collect())
     }
@@ -665,13 +685,10 @@ impl Catalogue {
     /// The tree of a network with what it builds on below it, and how many keys the deployment's own document sets.
     /// A shipped network builds on what is shipped: what a deployment says of one is not said of others.
     fn tree(&self, name: &str, above: &mut Vec<String>) -> Result<Option<(Node, usize)>, Vec<Fault>> {
-        let shipped = SHIPPED.get_file(format!("{name}.toml"));
         let own = self.own(name).cloned();
         let own_keys = own.as_ref().map_or(0, Node::leaves);
-        let shipped = match shipped.and_then(include_dir::File::contents_utf8) {
-            Some(text) => Some(document::parse(&format!("{name}.toml"), text)?),
-            None => None,
-        };
+        let shipped = shipped(name).map(|text| document::parse(&format!("{name}.toml"), text)).transpose()?;
+        let own_network = shipped.is_none();
         // A document that says what a network builds on does not also build on the shipped one of its name.
         let node = match (shipped, own) {
             (Some(mut shipped), Some(own)) if own.get("base").is_none() => {
@@ -691,7 +708,6 @@ impl Catalogue {
         if above.contains(base_name) {
             return Err(fault(format!("builds on itself: {} -> {base_name}", above.join(" -> "))));
         }
-        let own_network = SHIPPED.get_file(format!("{name}.toml")).is_none();
         let below =
             if own_network { self.tree(base_name, above)? } else { Catalogue::default().tree(base_name, above)? };
         let Some((mut tree, _)) = below else {
@@ -755,6 +771,11 @@ mod tests {
             ("default = false", |p| !p.default),
             ("accept_weak = true", |p| p.accept_weak && p.undefended().is_empty()),
             ("cap = \"7.5\"", |p| p.cap.is_some_and(|cap| cap.to_string() == "7.5")),
+            ("cap_per_day = \"7.5\"", |p| p.cap_per_day.is_some_and(|cap| cap.to_string() == "7.5")),
+            ("hold = \"7d\"", |p| p.hold == Some(SignedDuration::from_hours(7 * 24)) && p.hold_above.is_none()),
+            ("hold = \"24h\"\nhold_above = \"9\"", |p| p.hold_above.is_some_and(|above| above.to_string() == "9")),
+            ("spent = \"absorb\"", |p| p.spent == Spent::Absorb),
+            ("unknown_users = \"require\"", |p| p.unknown_users == UnknownUsers::Require),
             ("network.name = \"N\"", |p| p.about.name == "N" && p.about.own_keys == 1),
             ("network.docs = \"https://n\"", |p| p.about.docs.as_deref() == Some("https://n")),
             ("network.docs = \"\"", |p| p.about.docs.is_none()),
@@ -844,6 +865,52 @@ mod tests {
         assert_eq!(
             Catalogue::with("own.toml", text).unwrap().enabled_by_default().unwrap().len(),
             Catalogue::default().enabled_by_default().unwrap().len() + 1
+        );
+    }
+
+    #[test]
+    fn the_networks_that_are_enabled_by_default_are_found_without_reading_all() {
+        for preset in Catalogue::default().presets().unwrap() {
+            assert_eq!(is_default(shipped(preset.network.as_str()).unwrap()), preset.default, "{}", preset.network);
+        }
+        let found = Catalogue::default().enabled_by_default().unwrap();
+        assert!(!found.is_empty() && found.iter().all(|preset| preset.default));
+    }
+
+    #[test]
+    fn defaults_hold_for_every_network_that_does_not_say_otherwise() {
+        let text = r#"
+            [defaults]
+            cap = "5000"
+            cap_per_day = "20000"
+            hold = "90m"
+            hold_above = "100"
+            spent = "absorb"
+            unknown_users = "require"
+            [networks.first]
+            base = "standard"
+            network.name = "First"
+            [networks.second]
+            base = "standard"
+            network.name = "Second"
+            cap_per_day = "7"
+            hold = ""
+            spent = "negative"
+            unknown_users = "create"
+        "#;
+        let [first, second] = ["first", "second"].map(|name| read(text, name));
+        let shown = |amount: Option<Amount>| amount.map(|amount| amount.to_string());
+        let of = |preset: &Preset| [preset.cap, preset.cap_per_day, preset.hold_above].map(shown);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(of(&first), [some("5000"), some("20000"), some("100")]);
+        assert_eq!(first.hold, Some(SignedDuration::from_mins(90)));
+        assert_eq!((first.spent, first.unknown_users), (Spent::Absorb, UnknownUsers::Require));
+        assert_eq!(of(&second), [some("5000"), some("7"), None], "without its hold nothing is above anything");
+        assert_eq!((second.hold, second.spent, second.unknown_users), (None, Spent::Negative, UnknownUsers::Create));
+        assert_eq!(
+            faults("[defaults]\nhold_above = \"100\"\nspent = \"x\""),
+            "own.toml, line 2: defaults.hold_above: means nothing without `hold`; own.toml, line 3: defaults.spent: \
+             must be one of negative, absorb"
         );
     }
 
@@ -991,6 +1058,11 @@ mod tests {
             "base",
             "default",
             "cap",
+            "cap_per_day",
+            "hold",
+            "hold_above",
+            "spent",
+            "unknown_users",
             "network",
             "network.name",
             "request.carrier",
@@ -1024,6 +1096,9 @@ mod tests {
             "\"{$url|cut}\"",
             "\"{a|integer}\"",
             "\"{\"",
+            "\"7\"",
+            "\"24h\"",
+            "\"absorb\"",
             "7",
             "-0.5",
             "1e9",

@@ -9,6 +9,7 @@ mod holds; // the queue of held coins
 mod items; // how rows are laid out
 #[cfg(feature = "operator")]
 mod read; // what people read: histories, days, whole tables
+mod settings; // the versions of the settings
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    CancellationReason, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use tokio::time::Instant;
 
@@ -36,6 +37,7 @@ pub use holds::{Cursor, DuePage};
 pub use items::SHARDS;
 #[cfg(feature = "operator")]
 pub use read::{DayShard, Page, Pages};
+pub use settings::PutSettings;
 
 /// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
 /// random part of it.
@@ -89,6 +91,8 @@ pub enum Step {
     ReadCases,
     /// What is due in the queue of holds.
     ReadHolds,
+    ReadSettings,
+    PutSettings,
     /// A user's entries.
     ReadHistory,
     /// A part of a network's day.
@@ -107,6 +111,8 @@ impl fmt::Display for Step {
             Step::CloseCase => "closing the case",
             Step::ReadCases => "reading the cases",
             Step::ReadHolds => "reading the due holds",
+            Step::ReadSettings => "reading the settings",
+            Step::PutSettings => "putting the settings",
             Step::ReadHistory => "reading the history",
             Step::ReadDay => "reading the day",
             Step::ReadTable(rows) => return write!(f, "reading all {rows}"),
@@ -162,17 +168,6 @@ impl Store {
     /// The ledger in these tables.
     pub fn new(client: Client, tables: Tables) -> Store {
         Store { client, tables }
-    }
-
-    /// Opens the connection before the first call needs it, with a read that costs half a read unit.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when DynamoDB does not answer or refuses: the first call may fare better.
-    pub async fn warm_up(&self, deadline: Instant) -> Result<(), StoreError> {
-        let asking = Asking { step: Step::ReadConversation, subject: "nothing, to warm up", deadline };
-        let request = self.conversation_query("warm-up").consistent_read(false).limit(1).send();
-        asking.send(request).await?.map(drop).map_err(|error| asking.sdk(&error))
     }
 
     /// Posts: one transaction, exactly once, whatever repeats and races.
@@ -261,6 +256,12 @@ impl Store {
         if let Some(companion) = &posting.companion {
             actions.extend(self.change_account(companion, &[])?.map(|action| (Part::Account, action)));
         }
+        if let Some(user) = &posting.unknown {
+            let check = ConditionCheck::builder().table_name(&self.tables.accounts);
+            let check = check.set_key(Some(account_key(user, &posting.entry.currency)));
+            let check = built(check.condition_expression("attribute_not_exists(user_id)").build());
+            actions.push((Part::Account, TransactWriteItem::builder().condition_check(check).build()));
+        }
         let put_case =
             |case| built(Put::builder().table_name(&self.tables.cases).set_item(Some(case_item(case))).build());
         let cases = posting.cases.iter().map(|case| TransactWriteItem::builder().put(put_case(case)).build());
@@ -325,6 +326,10 @@ impl Store {
                 Guard::CreditedAtMost(day, most) => {
                     adds.push("credited_today :counted");
                     ("credited_on >= :day AND credited_today <= :bound", Some(*most), Some(*day))
+                }
+                Guard::CreditedMoreThan(day, most) => {
+                    update = update.expression_attribute_values(":day", string(day.to_string()));
+                    ("credited_on >= :day AND credited_today > :bound", Some(*most), None)
                 }
                 Guard::FirstOf(day) => {
                     sets.extend(["credited_on = :day", "credited_today = :counted"]);

@@ -23,7 +23,6 @@ async fn main() -> ExitCode {
 
 async fn serve() -> Result<(), Error> {
     let app = App::start(Config::from_env()?).await?;
-    app.warm_up().await;
     let app = &app;
     lambda_runtime::run(service_fn(|event: LambdaEvent<Box<RawValue>>| async move {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

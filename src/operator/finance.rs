@@ -7,6 +7,8 @@ mod period; // days in UTC
 mod report; // a month as a page
 mod verify; // accounts and holds against their entries
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -193,7 +195,7 @@ pub async fn sums(ledger: &Ledger, period: &Period, networks: &[String], now: Ti
 
 /// Adds up a period, with every day of every network read at once.
 async fn books(ledger: &Ledger, period: &Period, networks: &[String]) -> Result<Books, CannotRun> {
-    let networks = chosen(ledger, networks)?;
+    let networks = chosen(ledger, networks).await?;
     let shards: Vec<_> =
         networks.iter().flat_map(|network| period.days().flat_map(|day| DayShard::of(network, day))).collect();
     let progress = progress(shards.len() as u64, "parts of days");
@@ -210,16 +212,23 @@ async fn books(ledger: &Ledger, period: &Period, networks: &[String]) -> Result<
     Ok(books)
 }
 
-/// The networks that are named, or else every one that the deployment knows.
-fn chosen(ledger: &Ledger, names: &[String]) -> Result<Vec<Network>, CannotRun> {
-    let known = ledger.config.catalogue.names();
-    let mut networks = match names {
-        [] => known.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?,
-        names => names.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?,
-    };
-    networks.sort_by(|one, other| one.as_str().cmp(other.as_str()));
-    networks.dedup();
-    Ok(networks)
+/// The networks that are named, or else every one that the deployment knows or knew: those that are shipped, those of
+/// `NETWORKS_FILE`, and those of every version of the settings, since one that is gone from them has entries all the same.
+async fn chosen(ledger: &Ledger, names: &[String]) -> Result<Vec<Network>, CannotRun> {
+    let mut chosen: BTreeSet<String> = names.iter().cloned().collect();
+    if chosen.is_empty() {
+        chosen.extend(ledger.config.catalogue.names());
+        let mut before = None;
+        loop {
+            let versions = ledger.store.settings_history(before, deadline()).await?;
+            let Some(oldest) = versions.last() else { break };
+            before = Some(oldest.number);
+            chosen.extend(
+                versions.iter().filter_map(|version| version.read().ok()).flat_map(|read| read.catalogue.names()),
+            );
+        }
+    }
+    chosen.iter().map(|name| named(name)).collect()
 }
 
 /// A network by its name, which need not be one that is known: the app's own entries have one too.

@@ -111,7 +111,7 @@ impl Operator {
         line("from", &source(&preset));
         line("docs", preset.about.docs.as_deref().unwrap_or("none that is known"));
         if !self.enabled(&preset.network) {
-            line("", &format!("Not enabled yet: add `{}` to NETWORKS.", preset.network));
+            line("", &format!("Not enabled yet: add `{}` to NETWORKS, or to the settings.", preset.network));
         }
         Ok(Reply::fine(&lines, lines.json()))
     }
@@ -214,7 +214,7 @@ impl Operator {
             Err(rejection) => line("answer", &refusal(&preset, &request, rejection)),
         }
         if !self.enabled(&preset.network) {
-            line("", &format!("Not enabled, so 404 until `{}` is in NETWORKS.", preset.network));
+            line("", &format!("Not enabled, so 404 until `{}` is in NETWORKS, or in the settings.", preset.network));
         }
         Ok(explained(&lines, leads && read.is_ok()))
     }

@@ -42,8 +42,21 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     let accept_weak = root.flag("accept_weak");
     let cap = root.parsed("cap", amount);
     let cap_per_day = root.parsed("cap_per_day", amount);
+    let hold_said = root.has("hold");
     let hold = root.parsed("hold", duration);
-    let hold_above = root.parsed("hold_above", amount);
+    let above_at = root.placed("hold_above").map(|(text, place)| (amount(&text), place));
+    let hold_above = match above_at {
+        Some((Err(problem), place)) => {
+            root.fault(&place, "hold_above", problem);
+            None
+        }
+        Some((Ok(_), place)) if !hold_said => {
+            root.fault(&place, "hold_above", "means nothing without `hold`");
+            None
+        }
+        // A network may take away a hold that the defaults give it, and with it what it is above.
+        above => above.and_then(|(above, _)| above.ok()).filter(|_| hold.is_some()),
+    };
     let spent = root.word("spent", &[Spent::Negative, Spent::Absorb].map(|word| (word.as_str(), word)));
     let unknown_users = [UnknownUsers::Create, UnknownUsers::Require].map(|word| (word.as_str(), word));
     let unknown_users = root.word("unknown_users", &unknown_users);
@@ -696,6 +709,11 @@ hold = "soon"
     hold: not a time above zero, such as 90m, 24h or 7d
 hold = "-1h"
     hold: not a time above zero, such as 90m, 24h or 7d
+hold_above = "100"
+hold =
+    hold_above: means nothing without `hold`
+hold_above = "0"
+    hold_above: must be above 0
 spent = "forget"
     spent: must be one of negative, absorb
 unknown_users = "guess"

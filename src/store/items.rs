@@ -12,6 +12,7 @@ use crate::ledger::{
     About, Account, Case, CaseKind, CaseRow, Closed, Decision, Entry, Evidence, Held, Hold, Offer, Status,
 };
 use crate::money::Amount;
+use crate::settings::Version;
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 
@@ -31,12 +32,19 @@ pub(super) const CLOSED: &str = "closed";
 /// What stands for the network of a case that is about none; no network can have this name.
 const NO_NETWORK: &str = "-";
 
+/// The name of the one document of settings, of which every version is a row.
+pub(super) const SETTINGS: &str = "settings";
+
 pub(super) fn string(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
 pub(super) fn number(amount: Amount) -> AttributeValue {
     AttributeValue::N(amount.to_string())
+}
+
+pub(super) fn integer(number: u64) -> AttributeValue {
+    AttributeValue::N(number.to_string())
 }
 
 /// ISO 8601 in UTC with milliseconds: always the same length, so that it sorts as text.
@@ -122,7 +130,7 @@ pub(super) fn case_item(case: &Case) -> Item {
             ("currency", string(currency.as_str())),
             ("amount", number(*amount)),
         ]),
-        About::Settings(version) => attributes.push(("version", AttributeValue::N(version.to_string()))),
+        About::Settings(version) => attributes.push(("version", integer(*version))),
     }
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -244,6 +252,37 @@ pub(super) fn entry_from(item: &Item) -> Result<Entry, String> {
     })
 }
 
+pub(super) fn version_key(number: u64) -> Item {
+    HashMap::from([("name".into(), string(SETTINGS)), ("version".into(), integer(number))])
+}
+
+pub(super) fn version_item(version: &Version) -> Item {
+    let attributes = [
+        ("document", string(&version.document)),
+        ("who", string(&version.who)),
+        ("at", string(time(version.at))),
+        ("why", string(&version.why)),
+    ];
+    let mut item = version_key(version.number);
+    item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+    item
+}
+
+/// Reads a version of the settings, or says that its number does not read.
+///
+/// A person may have put it by hand: one without a document has an empty one, which enables no network and so never counts.
+pub(super) fn version_from(item: &Item) -> Result<Version, String> {
+    let attributes = Attributes(item);
+    let owned = |name| attributes.optional(name).map(String::from).unwrap_or_default();
+    Ok(Version {
+        number: attributes.required("version", |text| text.parse().ok())?,
+        document: owned("document"),
+        who: owned("who"),
+        at: attributes.optional("at").and_then(|text| text.parse().ok()).unwrap_or_default(),
+        why: owned("why"),
+    })
+}
+
 /// A stored item, read by name.
 pub(super) struct Attributes<'a>(pub(super) &'a Item);
 
@@ -321,6 +360,22 @@ pub(super) mod tests {
         assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
         entry = Entry { held: held(Some(entry.received_at)), absorbed: Amount::stored("1").unwrap(), ..entry };
         assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
+    }
+
+    #[test]
+    fn a_version_reads_back_as_it_was_written_and_one_put_by_hand_may_lack_all_but_its_number() {
+        let version = Version {
+            number: 7,
+            document: "enabled = []".into(),
+            who: "ana".into(),
+            at: "2026-11-30T23:59:59.999Z".parse().unwrap(),
+            why: "a try".into(),
+        };
+        assert_eq!(version_from(&version_item(&version)), Ok(version));
+        let by_hand = version_from(&version_key(8)).unwrap();
+        assert_eq!((by_hand.number, by_hand.document.as_str()), (8, ""));
+        let unread = HashMap::from([("version".to_owned(), AttributeValue::N("1.5".into()))]);
+        version_from(&unread).unwrap_err();
     }
 
     #[test]

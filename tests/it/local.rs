@@ -8,11 +8,16 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use postback::config::VARIABLES;
 use postback::handler::App;
 use postback::local::{Embedded, config, create_tables};
+use postback::settings::Version;
+use postback::store::{PutSettings, Store};
+
+use crate::world::PATIENCE;
 
 const CREDIT: &str = include_str!("../../events/offerwall/standard-credit.json");
 
@@ -218,4 +223,38 @@ fn over_a_folder_that_is_served_an_event_runs_beside_the_calls_and_a_second_serv
 
     assert_eq!(served.send("GET", &served.examples()[0]), (200, "ok".into()));
     assert!(served.line().ends_with("balance 21"));
+}
+
+#[tokio::test]
+async fn settings_count_here_too_their_networks_sign_with_the_local_secret_and_what_does_not_read_is_counted() {
+    let data = tempfile::tempdir().unwrap();
+    let put = async |served: &Served, number: u64, document: &str| {
+        let dynamodb = served.introduction[1].split_whitespace().nth(1).unwrap();
+        let config = config(dynamodb, None, |_| None).unwrap();
+        let store = Store::new(config.aws.dynamodb(PATIENCE), config.tables);
+        let (who, why) = ("ana".to_owned(), "a test".to_owned());
+        let version = Version { number, document: document.to_owned(), who, at: Timestamp::UNIX_EPOCH, why };
+        let put = store.put_settings(&version, tokio::time::Instant::now() + PATIENCE).await;
+        assert_eq!(put.unwrap(), PutSettings::Done);
+    };
+    let served = Served::over(data.path());
+    put(&served, 1, "enabled = [\"mine\"]\n[networks.mine]\nbase = \"standard\"\nnetwork.name = \"Mine\"").await;
+    served.stop(Signal::SIGTERM);
+
+    let served = Served::over(data.path());
+    assert!(served.introduction[0].ends_with("  networks: mine"), "{}", served.introduction[0]);
+    let [credit, _, _] = &served.examples()[..] else { panic!("three examples") };
+    assert!(credit.starts_with("/mine?"), "{credit}");
+    assert_eq!(served.send("GET", credit), (200, "ok".to_owned()));
+    assert_eq!(served.send("GET", "/standard").0, 404);
+
+    put(&served, 2, "enabled = [").await;
+    for first in [true, false] {
+        let event = concat!(env!("CARGO_MANIFEST_DIR"), "/events/offerwall/standard-credit.json");
+        let mut invoke = local(&["invoke", event, "--data", data.path().to_str().unwrap()]);
+        let logged = String::from_utf8(invoke.env("LOG_LEVEL", "info").output().unwrap().stderr).unwrap();
+        let line = logged.lines().find(|line| line.contains("\"settings_broken\":1")).expect("the line is written");
+        assert_eq!(line.contains("\"cases_settings_broken\":1"), first, "{line}");
+        assert!(logged.contains("version 1 stays in force"), "{logged}");
+    }
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::faults::Fault;
 use crate::runtime_api::{Bootstrap, RuntimeApi};
-use crate::world::{PATIENCE, SECRET, World, check, check_with, conversion, event, query, signed};
+use crate::world::{PATIENCE, SECRET, World, check, check_document, conversion, event, query, signed};
 
 /// The member that makes a line a document of the embedded metric format. It may hold nothing else.
 #[derive(Deserialize)]
@@ -201,18 +201,10 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-/// Runs a story with [`NETWORK`].
-async fn check_network(story: impl AsyncFnOnce(&World)) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("networks.toml");
-    std::fs::write(&file, NETWORK).unwrap();
-    check_with(&[("NETWORKS_FILE", file.to_str().unwrap())], story).await;
-}
-
 #[tokio::test]
 async fn every_outcome_has_one_line_at_any_log_level_whose_counts_requests_and_coins_are_true() {
     for level in ["error", "trace"] {
-        check_network(async |world| {
+        check_document(NETWORK, async |world| {
             let mut function = Function::start(world, &[("LOG_LEVEL", level)]).await;
             let mut outcomes = BTreeSet::new();
             for (event, faults, outcome, counted) in steps() {
@@ -326,10 +318,10 @@ async fn calls_side_by_side_count_their_own_requests() {
 }
 
 #[tokio::test]
-async fn what_is_asked_after_the_answer_is_not_the_calls() {
+async fn what_is_asked_outside_a_call_is_not_the_calls() {
     check(async |world| {
         let handled = world.tell("c1", "1", "42", "10").await;
-        world.app.warm_up().await;
+        world.redeployed(&[]).await;
         assert_eq!((handled.tally.requests, world.proxy.take().len()), (1, 2));
         let handled = world.tell("c1", "1", "42", "11").await;
         assert_eq!(handled.tally.requests, 2);

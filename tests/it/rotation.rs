@@ -14,7 +14,7 @@ use postback::handler::App;
 use postback::secrets::REFRESH_EVERY;
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, check, conversion, event, line, query, signed_with};
+use crate::world::{PATIENCE, World, check, conversion, event, line, pass, query, signed_with};
 
 const ARN: &str = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:postback-AbCdEf";
 
@@ -78,13 +78,6 @@ async fn told(app: &App, secret: &str, id: &str) -> String {
     line(&app.handle(&event("GET", "/standard", &query), PATIENCE).await)
 }
 
-/// Moves the clock that [`REFRESH_EVERY`] is measured by, and nothing else.
-async fn pass(time: std::time::Duration) {
-    tokio::time::pause();
-    tokio::time::advance(time).await;
-    tokio::time::resume();
-}
-
 #[tokio::test]
 async fn a_new_secret_is_in_force_without_a_deployment_and_the_old_one_as_long_as_it_is_listed() {
     check(async |world| {
@@ -107,7 +100,7 @@ async fn a_new_secret_is_in_force_without_a_deployment_and_the_old_one_as_long_a
 }
 
 #[tokio::test]
-async fn forged_requests_ask_secrets_manager_at_most_once_a_minute_and_dynamodb_never() {
+async fn forged_requests_ask_secrets_manager_and_for_the_settings_at_most_once_a_minute_and_dynamodb_never_else() {
     check(async |world| {
         let vault = Vault::default();
         vault.put(Some(json!({"standard": "old"})));
@@ -119,7 +112,8 @@ async fn forged_requests_ask_secrets_manager_at_most_once_a_minute_and_dynamodb_
             }
         }
         assert_eq!(vault.asked(), 1 + 3);
-        assert!(world.proxy.requests().is_empty());
+        let tables: Vec<_> = world.proxy.take().into_iter().map(|request| request.body["TableName"].clone()).collect();
+        assert_eq!(tables, vec![world.tables.settings.as_str(); 1 + 3]);
     })
     .await;
 }

@@ -2,7 +2,9 @@
 //!
 //! A `$` line is a command, a `#` line a remark, everything else is what the command printed;
 //! `SNAPSHOTS=overwrite cargo test transcripts` writes what it prints now. A session runs in an empty folder with the
-//! repository's `events/` and README, in a shell that is set up for an AWS account which must never be reached.
+//! repository's `events/` and README, in a shell that is set up for an AWS account which must never be reached. A session
+//! called `deployed_…` has the files of the folder of its name, and a shell that is set up for a deployment of its own; times
+//! are not shown in it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,32 +12,86 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use postback::config::VARIABLES;
+use postback::config::{Config, VARIABLES};
+use postback::local::{self, Embedded};
 
-#[test]
-fn every_session_prints_exactly_what_its_transcript_says() {
+use crate::world::PATIENCE;
+
+#[tokio::test]
+async fn every_session_prints_exactly_what_its_transcript_says() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sessions = fs::read_dir(repository.join("tests/transcripts")).unwrap();
-    for session in sessions.map(|session| session.unwrap().path()).filter(|path| path.is_file()) {
+    let entries = fs::read_dir(repository.join("tests/transcripts")).unwrap().map(|entry| entry.unwrap().path());
+    for session in entries.filter(|path| path.is_file()) {
         let folder = tempfile::tempdir().unwrap();
         copy(&repository.join("events"), &folder.path().join("events"));
         fs::copy(repository.join("README.md"), folder.path().join("README.md")).unwrap();
-        assert_replays(&session, folder.path(), &BTreeMap::new());
+        let name = session.file_stem().unwrap().to_str().unwrap();
+        let deployment = match name.starts_with("deployed_") {
+            true => {
+                copy(&session.with_extension(""), folder.path());
+                Some(deployment().await)
+            }
+            false => None,
+        };
+        let shell = deployment.as_ref().map_or_else(another_account, |(_, shell)| shell.clone());
+        let (transcript, path) = (fs::read_to_string(&session).unwrap(), folder.path().to_owned());
+        // Beside the DynamoDB of the session, which serves meanwhile.
+        let replayed = tokio::task::spawn_blocking(move || replay(&transcript, &path, &shell)).await.unwrap();
+        let replayed = if deployment.is_some() { without_times(&replayed) } else { replayed };
+        snapbox::assert_data_eq!(replayed, snapbox::Data::read_from(&session, None));
     }
 }
 
-/// Replays a session in a folder, with these variables beside those of its lines, and compares.
-pub fn assert_replays(session: &Path, folder: &Path, variables: &BTreeMap<String, String>) {
-    let replayed = replay(&fs::read_to_string(session).unwrap(), folder, variables);
+/// The variables of a shell beside ours, which are empty unless they are among them.
+pub type Shell = BTreeMap<String, String>;
+
+/// Replays one session against a deployment that is there already, and compares.
+pub async fn assert_replays(session: &Path, shell: Shell) {
+    let folder = tempfile::tempdir().unwrap();
+    let (transcript, path) = (fs::read_to_string(session).unwrap(), folder.path().to_owned());
+    let replayed = tokio::task::spawn_blocking(move || replay(&transcript, &path, &shell)).await.unwrap();
     snapbox::assert_data_eq!(replayed, snapbox::Data::read_from(session, None));
 }
 
+/// A deployment with empty tables, and the shell of somebody who works on it.
+async fn deployment() -> (Embedded, Shell) {
+    let embedded = Embedded::memory().await.unwrap();
+    let own = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", embedded.endpoint()),
+        ("AWS_REGION", "eu-west-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "AKIAOWN".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "own".to_owned()),
+        ("USER", "ana".to_owned()),
+    ];
+    let variable = |name: &str| own.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let config = Config::read(variable).unwrap();
+    local::create_tables(&config.aws.dynamodb(PATIENCE), &config.tables).await.unwrap();
+    (embedded, own.map(|(name, value)| (name.to_owned(), value)).into())
+}
+
+/// A text with what it says instead of each moment, which is as long.
+fn without_times(text: &str) -> String {
+    const SHAPE: &str = "0000-00-00T00:00:00Z";
+    const SHOWN: &str = "yyyy-mm-ddThh:mm:ssZ";
+    let fits = |bytes: &[u8]| {
+        let one = |(byte, shape): (&u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { *byte == shape };
+        bytes.iter().zip(SHAPE.bytes()).all(one)
+    };
+    let mut bytes = text.as_bytes().to_vec();
+    for at in 0..bytes.len().saturating_sub(SHAPE.len()) {
+        if fits(&bytes[at..at + SHAPE.len()]) {
+            bytes[at..at + SHAPE.len()].copy_from_slice(SHOWN.as_bytes());
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
 /// The transcript with what its commands print now.
-fn replay(transcript: &str, folder: &Path, variables: &BTreeMap<String, String>) -> String {
+fn replay(transcript: &str, folder: &Path, shell: &Shell) -> String {
     let mut replayed = String::new();
     for line in transcript.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
-            writeln!(replayed, "{line}\n{}", run(command, folder, variables)).unwrap();
+            writeln!(replayed, "{line}\n{}", run(command, folder, shell)).unwrap();
         } else if line.starts_with('#') {
             writeln!(replayed, "{line}").unwrap();
         }
@@ -58,7 +114,7 @@ fn shell_words(line: &str) -> Vec<String> {
 }
 
 /// Runs `[NAME=value] cargo local …` or `… cargo operator …`: what it prints, and the exit code where that is not 0.
-fn run(command: &str, folder: &Path, deployment: &BTreeMap<String, String>) -> String {
+fn run(command: &str, folder: &Path, shell: &Shell) -> String {
     let words = shell_words(command);
     let mut words = words.iter().map(String::as_str).peekable();
     let mut variables = Vec::new();
@@ -73,10 +129,7 @@ fn run(command: &str, folder: &Path, deployment: &BTreeMap<String, String>) -> S
         _ => panic!("no command of ours: {command}"),
     });
     process.current_dir(folder).envs(VARIABLES.iter().map(|variable| (variable.name, "")));
-    process.envs(ANOTHER_ACCOUNT).envs(deployment).envs(variables);
-    if !deployment.is_empty() {
-        process.env_remove("AWS_CA_BUNDLE");
-    }
+    process.envs(shell).envs(variables);
     let output = process.args(words).output().unwrap();
 
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -93,14 +146,18 @@ fn run(command: &str, folder: &Path, deployment: &BTreeMap<String, String>) -> S
 }
 
 /// What a developer's shell may hold: nobody answers there, so a command that believes it fails.
-const ANOTHER_ACCOUNT: [(&str, &str); 6] = [
-    ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
-    ("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1"),
-    ("AWS_REGION", "eu-west-1"),
-    ("AWS_ACCESS_KEY_ID", "AKIAREAL"),
-    ("AWS_SECRET_ACCESS_KEY", "real"),
-    ("AWS_CA_BUNDLE", "/nowhere.pem"),
-];
+fn another_account() -> Shell {
+    [
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1"),
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_ACCESS_KEY_ID", "AKIAREAL"),
+        ("AWS_SECRET_ACCESS_KEY", "real"),
+        ("AWS_CA_BUNDLE", "/nowhere.pem"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

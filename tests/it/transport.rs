@@ -250,8 +250,7 @@ async fn a_connection_that_died_while_the_function_was_frozen_is_replaced() {
 #[tokio::test]
 async fn calls_share_one_connection_that_is_opened_before_the_first_of_them() {
     check(async |world| {
-        world.app.warm_up().await;
-        assert_eq!(world.proxy.connections(), [1]);
+        assert_eq!(world.proxy.connections(), [1], "the start has opened it");
         for id in ["c1", "c2", "c3"] {
             world.tell(id, "1", "42", "10").await;
         }

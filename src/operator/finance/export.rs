@@ -50,10 +50,10 @@ pub struct Export {
 ///
 /// [`CannotRun`] says what is in the way; the parts that are finished stay, and the same command goes on from there.
 pub async fn export(ledger: &Ledger, export: &Export, now: Timestamp) -> Result<Reply, CannotRun> {
-    let networks = chosen(ledger, &export.networks)?;
     if export.out.exists() {
         return Err(CannotRun::Exists(export.out.clone()));
     }
+    let networks = chosen(ledger, &export.networks).await?;
     let shards: Vec<DayShard> =
         networks.iter().flat_map(|network| export.period.days().flat_map(|day| DayShard::of(network, day))).collect();
     let names: Vec<_> = networks.iter().map(|network| network.as_str()).collect();
