@@ -274,7 +274,7 @@ impl App {
                 true => self.store.conversation(&claim.trans_id, deadline).await?,
                 false => Vec::new(),
             };
-            let balance = match offerwall::needs_balance(preset, claim, &conversation) {
+            let balance = match offerwall::needs_balance(preset.spent, claim.status, &conversation) {
                 Some((user, currency)) => {
                     let account = self.store.account(user, currency, deadline).await?;
                     Some(account.unwrap_or_default().available)

@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+/// What the name of an account begins with that belongs to no user.
+const SUSPENSE: &str = "suspense/";
+
 /// Why a text is not an id. `Display` is written for the person who set the network's postback up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
@@ -82,7 +85,7 @@ id! {
 id! {
     /// A user of the app, exactly as the app named it to the network: leading zeros and case belong to it.
     UserId(value) {
-        if value.starts_with("suspense/") { Err(IdError::Reserved) } else { text(value, 128) }
+        if value.starts_with(SUSPENSE) { Err(IdError::Reserved) } else { text(value, 128) }
     }
 }
 
@@ -97,7 +100,12 @@ id! {
 impl UserId {
     /// Who holds a network's money that must not reach its user yet.
     pub fn suspense(network: &Network) -> UserId {
-        UserId(format!("suspense/{network}"))
+        UserId(format!("{SUSPENSE}{network}"))
+    }
+
+    /// Whether it is one that only we may name.
+    pub fn is_suspense(&self) -> bool {
+        self.0.starts_with(SUSPENSE)
     }
 
     /// Reads a stored user, also one of those that only we may name. `None` when it is not one.

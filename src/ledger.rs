@@ -13,7 +13,7 @@ use crate::money::Amount;
 
 /// Most bytes of an offer's or a goal's id kept in an entry; what is longer is cut. With [`OFFER_NAME_MAX`] and the
 /// limits of the ids and of received amounts this keeps every entry under 1 KB, which a test of the store holds.
-pub const OFFER_ID_MAX: usize = 48;
+pub const OFFER_ID_MAX: usize = 40;
 
 /// Most bytes of an offer's name kept in an entry; what is longer is cut.
 pub const OFFER_NAME_MAX: usize = 64;
@@ -208,6 +208,8 @@ pub struct Posting {
     pub companion: Option<Entry>,
     /// What must be true of the entry's account before the change; all of it.
     pub guards: Vec<Guard>,
+    /// A user who must have no account in the entry's currency.
+    pub unknown: Option<UserId>,
     /// What it opens; each id is new when the entry is.
     pub cases: Vec<Case>,
     /// The case that it settles, which must be open.
@@ -217,7 +219,7 @@ pub struct Posting {
 impl Posting {
     /// The posting of an entry and nothing else.
     pub fn of(entry: Entry) -> Posting {
-        Posting { entry, companion: None, guards: Vec::new(), cases: Vec::new(), closes: None }
+        Posting { entry, companion: None, guards: Vec::new(), unknown: None, cases: Vec::new(), closes: None }
     }
 }
 
@@ -236,6 +238,8 @@ pub enum Guard {
     CreditedAtMost(Date, Amount),
     /// Nothing was credited on this day or a later one; the entry's amount is the day's first.
     FirstOf(Date),
+    /// More than this was credited on this day, or a later one.
+    CreditedMoreThan(Date, Amount),
 }
 
 /// What became of a posting, in order of precedence.

@@ -12,10 +12,13 @@ pub mod signature; // the closed set of signing recipes
 pub mod preset; // a network as data
 pub mod settings; // which networks are enabled, and what is peculiar to a deployment
 pub mod offerwall; // signed postback -> claim -> postings -> answer
+pub mod cases; // what a person can do about a case
 pub mod sample; // a signed example of what a network sends
 pub mod metrics; // the line of a call, and what CloudWatch counts in it
 #[cfg(feature = "operator")]
 pub mod books; // what entries add up to, and what does not agree with them
+#[cfg(feature = "operator")]
+pub mod reconcile; // a network's statement against our entries
 
 // The edge: each of these touches the world in one way.
 pub mod store; // the only file that knows DynamoDB's items and expressions

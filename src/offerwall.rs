@@ -15,8 +15,8 @@ use crate::event::{Answer, ContentType, Request};
 use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
 use crate::id::{Currency, IdError, TransId, UserId};
 use crate::ledger::{
-    Case, CaseKind, Entry, Evidence, Field, Guard, Held, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome, Posting,
-    SOURCE_IP_MAX, Status, held_now, holder,
+    Case, CaseKind, Decision, Entry, Evidence, Field, Guard, Held, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome,
+    Posting, SOURCE_IP_MAX, Status, held_now, holder,
 };
 use crate::money::{Amount, AmountError, RECEIVED_LENGTH_MAX, Received, Scale};
 use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Spent, Unit, UnknownUsers};
@@ -414,15 +414,11 @@ pub fn needs_conversation(claim: &Claim) -> bool {
 }
 
 /// Whose balance the plan of this claim depends on beside its conversation: where a loss is ours, how large it is.
-pub fn needs_balance<'a>(
-    preset: &Preset,
-    claim: &Claim,
-    conversation: &'a [Entry],
-) -> Option<(&'a UserId, &'a Currency)> {
+pub fn needs_balance(spent: Spent, status: Status, conversation: &[Entry]) -> Option<(&UserId, &Currency)> {
     let credit = conversation.iter().find(|known| known.status == Status::Credit)?;
     let spendable = !credit.amount.is_zero() && held_now(conversation).is_none();
     let reversed = conversation.iter().any(|known| known.status == Status::Reversal);
-    let absorbs = preset.spent == Spent::Absorb && claim.status == Status::Reversal && spendable && !reversed;
+    let absorbs = spent == Spent::Absorb && status == Status::Reversal && spendable && !reversed;
     absorbs.then(|| (holder(credit, conversation), &credit.currency))
 }
 
@@ -455,10 +451,45 @@ pub fn plan(
     if claim.status == Status::Credit {
         return credit(preset, entry);
     }
-    match conversation.iter().find(|known| known.status == Status::Credit) {
-        Some(credit) => reverse(preset, entry, credit, conversation, balance),
-        None => vec![(reverse_unseen(entry), Happened::ReversedUnseen)],
+    let seen = conversation.iter().any(|known| known.status == Status::Credit);
+    if !seen {
+        return vec![(reverse_unseen(entry), Happened::ReversedUnseen)];
     }
+    let ways = reversals(preset.spent, entry, conversation, balance);
+    ways.into_iter().map(|posting| (posting, Happened::Reversed)).collect()
+}
+
+/// Why a person cannot reverse a conversion.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotReversible {
+    #[error("there is no credit of it")]
+    Unknown,
+    #[error("it is reversed already, {0}")]
+    Reversed(Timestamp),
+}
+
+/// The reversal of a conversation's credit that a person decided: an entry for [`reversals`].
+///
+/// # Errors
+///
+/// [`NotReversible`].
+pub fn reverse_by_hand(conversation: &[Entry], decision: &Decision, now: Timestamp) -> Result<Entry, NotReversible> {
+    let credit = conversation.iter().find(|known| known.status == Status::Credit).ok_or(NotReversible::Unknown)?;
+    if let Some(reversal) = conversation.iter().find(|known| known.status == Status::Reversal) {
+        return Err(NotReversible::Reversed(reversal.received_at));
+    }
+    Ok(Entry {
+        status: Status::Reversal,
+        user: credit.user_claimed().clone(),
+        held: None,
+        received_at: now,
+        user_received: None,
+        evidence: Evidence::default(),
+        // What the network paid for it, it has not taken back.
+        offer: Offer { payout_usd: None, ..credit.offer.clone() },
+        decision: Some(decision.clone()),
+        ..credit.clone()
+    })
 }
 
 /// Gives coins: available, or held for a while; above a cap, or to a user whom the app must know and does not, held until
@@ -473,33 +504,35 @@ fn credit(preset: &Preset, entry: Entry) -> Vec<(Posting, Happened)> {
     };
     let post = |entry: Entry, more: &[Guard]| Posting { guards: [known, more].concat(), ..Posting::of(entry) };
     let capped = preset.cap.filter(|cap| entry.amount > *cap);
+    let day = TimeZone::UTC.to_datetime(entry.received_at).date();
     let mut ways = Vec::new();
-    if capped.is_none() {
-        let (entry, happened) = held_for_a_while(preset, entry.clone());
-        match preset.cap_per_day {
-            None => ways.push((post(entry, &[]), happened)),
-            Some(cap) => {
-                let day = TimeZone::UTC.to_datetime(entry.received_at).date();
-                if let Some(room) = cap.checked_add(entry.amount.negated()).filter(|room| *room >= Amount::ZERO) {
-                    ways.push((post(entry.clone(), &[Guard::CreditedAtMost(day, room)]), happened));
-                    ways.push((post(entry, &[Guard::FirstOf(day)]), happened));
-                }
-            }
-        }
-    }
     let above = match (capped, preset.cap_per_day) {
-        (Some(cap), _) => Some(format!("above the cap of {cap}")),
-        (None, Some(cap)) => Some(format!("above the cap of {cap} for one user and day")),
-        (None, None) => None,
+        (Some(cap), _) => Some((format!("above the cap of {cap}"), None)),
+        (None, None) => {
+            let (entry, happened) = held_for_a_while(preset, entry.clone());
+            ways.push((post(entry, &[]), happened));
+            None
+        }
+        (None, Some(cap)) => {
+            let room = cap.checked_add(entry.amount.negated()).filter(|room| *room >= Amount::ZERO);
+            if let Some(room) = room {
+                let (entry, happened) = held_for_a_while(preset, entry.clone());
+                ways.push((post(entry.clone(), &[Guard::CreditedAtMost(day, room)]), happened));
+                ways.push((post(entry, &[Guard::FirstOf(day)]), happened));
+            }
+            Some((format!("above the cap of {cap} for one user and day"), room))
+        }
     };
-    if let Some(above) = above {
+    if let Some((above, room)) = above {
         let entry = Entry { held: Some(Held { change: entry.amount, release_at: None }), ..entry.clone() };
         let detail = format!(
             "The credit of {} for user {} is {above}: the coins are held until somebody releases them.",
             entry.amount, entry.user
         );
         let cases = vec![Case::about(CaseKind::OverCap, &entry, detail)];
-        ways.push((Posting { cases, ..post(entry, &[]) }, Happened::Suspended));
+        // Where another credit took the day's room a moment ago, there may still be enough for this one.
+        let guard = room.map(|room| Guard::CreditedMoreThan(day, room));
+        ways.push((Posting { cases, ..post(entry, guard.as_slice()) }, Happened::Suspended));
     }
     if preset.unknown_users == UnknownUsers::Require {
         ways.push((suspend(preset, entry), Happened::Suspended));
@@ -525,19 +558,16 @@ fn suspend(preset: &Preset, mut entry: Entry) -> Posting {
         "The credit of {} is for user {user}, whom the app does not know: the coins are kept in {}.",
         entry.amount, entry.user
     );
-    entry.user_received = Some(user);
-    Posting { cases: vec![Case::about(CaseKind::UnknownUser, &entry, detail)], ..Posting::of(entry) }
+    entry.user_received = Some(user.clone());
+    let cases = vec![Case::about(CaseKind::UnknownUser, &entry, detail)];
+    Posting { unknown: Some(user), cases, ..Posting::of(entry) }
 }
 
-/// Takes back what `credit` gave, from whoever has it: out of its hold, or plainly where the coins are still there, else as
-/// the network's settings say. The guards leave no balance without a posting.
-fn reverse(
-    preset: &Preset,
-    mut entry: Entry,
-    credit: &Entry,
-    conversation: &[Entry],
-    balance: Option<Amount>,
-) -> Vec<(Posting, Happened)> {
+/// Takes back what a credit gave, from whoever has it: out of its hold, or plainly where the coins are still there, else as
+/// `spent` says. The guards leave no balance without a posting: where all are refused, something changed since it was read.
+/// `entry` says who reverses; what it moves comes from the credit. Without a credit there is nothing to take back.
+pub fn reversals(spent: Spent, mut entry: Entry, conversation: &[Entry], balance: Option<Amount>) -> Vec<Posting> {
+    let Some(credit) = conversation.iter().find(|known| known.status == Status::Credit) else { return Vec::new() };
     let holder = holder(credit, conversation);
     entry.amount = credit.amount.negated();
     entry.currency = credit.currency.clone();
@@ -554,17 +584,17 @@ fn reverse(
     }
     if let Some(hold) = held_now(conversation) {
         posting.entry.held = Some(Held { change: hold.amount.negated(), release_at: hold.release_at });
-        return vec![(posting, Happened::Reversed)];
+        return vec![posting];
     }
     if credit.amount.is_zero() {
-        return vec![(posting, Happened::Reversed)];
+        return vec![posting];
     }
     let covered = Posting { guards: vec![Guard::AtLeast(credit.amount)], ..posting.clone() };
-    let spent = match preset.spent {
+    let spent = match spent {
         Spent::Negative => Some(overdraw(posting, credit)),
         Spent::Absorb => balance.and_then(|balance| absorb(posting, credit, balance)),
     };
-    [Some(covered), spent].into_iter().flatten().map(|posting| (posting, Happened::Reversed)).collect()
+    [Some(covered), spent].into_iter().flatten().collect()
 }
 
 /// Takes coins that were spent: the balance goes below zero.

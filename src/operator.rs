@@ -11,6 +11,7 @@ pub mod reconcile; // entries against a network's own report
 pub mod settings; // what changes without a deployment
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,7 +19,9 @@ use tokio::time::Instant;
 use crate::config::{Config, Faults};
 use crate::event::NotARequest;
 use crate::id::Network;
+use crate::in_force::{InForce, Snapshot};
 use crate::ledger::{BY_MAX, Decision, REASON_MAX};
+use crate::money::{Amount, Received, Scale};
 use crate::preset::PresetError;
 use crate::sample::NoExample;
 use crate::store::{Store, StoreError};
@@ -49,6 +52,10 @@ pub enum CannotRun {
     NoCredentials { missing: Vec<&'static str> },
     #[error("{0}")]
     Store(#[from] StoreError),
+    #[error("the settings in force cannot be read: does SETTINGS_TABLE name the table of settings, and may you read it?")]
+    Settings,
+    #[error("{0}")]
+    Reconcile(#[from] reconcile::CannotReconcile),
     #[error("`{0}`: {1}")]
     Network(String, String),
     #[error("{argument}: `{value}`: {problem}")]
@@ -127,6 +134,33 @@ impl Ledger {
             name => set(name),
         })?;
         Ok(Ledger { store: Store::new(config.aws.dynamodb(PATIENCE), config.tables.clone()), config })
+    }
+}
+
+impl Ledger {
+    /// The settings that are in force for a call that would come now.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotRun::Settings`] where they cannot be read; the log says why.
+    pub async fn settings(&self) -> Result<Arc<Snapshot>, CannotRun> {
+        let Config { networks, catalogue, function, .. } = self.config.clone();
+        let in_force = InForce::new(Snapshot { version: None, networks, catalogue }, function);
+        in_force.look(&self.store, deadline()).await.snapshot.ok_or(CannotRun::Settings)
+    }
+
+    /// Reads an amount as a person writes it: exactly, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn amount(&self, text: &str) -> Result<Amount, String> {
+        let received = Received::read(text).map_err(|problem| problem.to_string())?;
+        let scale = self.config.coins.scale;
+        let kept = received.cut(scale).map_err(|problem| problem.to_string())?;
+        let written = Scale::new(Scale::MAX).and_then(|scale| received.cut(scale).ok());
+        // What a network sends is cut. What a person writes is meant.
+        if written == Some(kept) { Ok(kept) } else { Err(format!("a coin has {} decimals", scale.decimals())) }
     }
 }
 

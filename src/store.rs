@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    CancellationReason, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use tokio::time::Instant;
 
@@ -256,6 +256,12 @@ impl Store {
         if let Some(companion) = &posting.companion {
             actions.extend(self.change_account(companion, &[])?.map(|action| (Part::Account, action)));
         }
+        if let Some(user) = &posting.unknown {
+            let check = ConditionCheck::builder().table_name(&self.tables.accounts);
+            let check = check.set_key(Some(account_key(user, &posting.entry.currency)));
+            let check = built(check.condition_expression("attribute_not_exists(user_id)").build());
+            actions.push((Part::Account, TransactWriteItem::builder().condition_check(check).build()));
+        }
         let put_case =
             |case| built(Put::builder().table_name(&self.tables.cases).set_item(Some(case_item(case))).build());
         let cases = posting.cases.iter().map(|case| TransactWriteItem::builder().put(put_case(case)).build());
@@ -320,6 +326,10 @@ impl Store {
                 Guard::CreditedAtMost(day, most) => {
                     adds.push("credited_today :counted");
                     ("credited_on >= :day AND credited_today <= :bound", Some(*most), Some(*day))
+                }
+                Guard::CreditedMoreThan(day, most) => {
+                    update = update.expression_attribute_values(":day", string(day.to_string()));
+                    ("credited_on >= :day AND credited_today > :bound", Some(*most), None)
                 }
                 Guard::FirstOf(day) => {
                     sets.extend(["credited_on = :day", "credited_today = :counted"]);

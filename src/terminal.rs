@@ -29,9 +29,16 @@ impl Reply {
         Reply { text: text.to_string(), json, differs: false }
     }
 
+    /// What was printed already, since it may be larger than memory.
+    pub fn printed(differs: bool) -> Reply {
+        Reply { text: String::new(), json: Value::Null, differs }
+    }
+
     /// Prints it as asked, and gives its exit code.
     pub fn print(&self, json: bool) -> ExitCode {
-        if json {
+        if self.text.is_empty() && self.json.is_null() {
+            // It was printed already.
+        } else if json {
             say(&format!("{:#}", self.json))
         } else {
             say(self.text.trim_end())

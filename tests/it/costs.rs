@@ -32,11 +32,11 @@ async fn each_path_costs_the_requests_and_write_units_that_the_readme_says() {
         world.tell("c1", "2", "42", "10").await;
         assert_cost(world, "a duplicate reversal", 1, 0.0);
         world.tell("c1", "1", "42", "11").await;
-        assert_cost(world, "a conflict, which opens a case", 2, 1.0);
+        assert_cost(world, "a conflict, which opens a case", 2, 2.0);
         world.tell("c2", "2", "42", "10").await;
-        assert_cost(world, "a reversal without its credit: two entries and a case", 2, 10.0);
+        assert_cost(world, "a reversal without its credit: two entries and a case", 2, 11.0);
         world.tell("c2", "1", "42", "10").await;
-        assert_cost(world, "a late credit, which opens a case", 2, 1.0);
+        assert_cost(world, "a late credit, which opens a case", 2, 2.0);
         world.tell("c3", "1", "42", "0").await;
         assert_cost(world, "a credit of nothing", 1, 4.0);
 
@@ -44,7 +44,7 @@ async fn each_path_costs_the_requests_and_write_units_that_the_readme_says() {
         world.spend("42", "10").await;
         world.proxy.take();
         world.tell("c4", "2", "42", "10").await;
-        assert_cost(world, "an overdrawn reversal: the plain one refused, then one with a case", 3, 8.0);
+        assert_cost(world, "an overdrawn reversal: the plain one refused, then one with a case", 3, 9.0);
     })
     .await;
 }

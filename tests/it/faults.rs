@@ -204,6 +204,11 @@ impl Proxy {
         taken
     }
 
+    /// Waits until this many requests have come since the proxy started.
+    pub async fn reached(&self, count: usize) {
+        self.shared.wait(|log| log.forgotten + log.requests.len() >= count).await;
+    }
+
     /// How many connections were opened, and how many requests came on each.
     pub fn connections(&self) -> Vec<usize> {
         self.shared.log.borrow().connections.clone()

@@ -10,12 +10,15 @@ mod world; // one deployment, its callers, and its books
 
 mod costs; // requests and capacity of every path
 mod exactly_once; // the source document's checklist and its wrong ways, races, reversals
+mod holds; // held coins: released, taken back, raced, killed, many of them
+mod decisions; // caps, users who must be known, losses that are ours, and what people do about cases
 mod metrics; // the line of a call, and what CloudWatch counts in it
 mod local; // local mode's server as a process
 mod networks; // every network that is shipped, played from its event files
 mod offerwall; // byte-exact answers, and any garbage
 mod pitfalls; // every way in which postbacks were got wrong before
 mod process; // the release binary, killed at random points
+mod reconcile; // a network's statement against entries
 mod recipes; // every way to sign, each network a TOML string
 mod vectors; // signatures that networks published
 mod rotation; // secrets that change while the function runs

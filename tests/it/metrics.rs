@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::faults::Fault;
 use crate::runtime_api::{Bootstrap, RuntimeApi};
-use crate::world::{PATIENCE, SECRET, World, check, check_with, conversion, event, query, signed};
+use crate::world::{PATIENCE, SECRET, World, check, check_document, conversion, event, query, signed};
 
 /// The member that makes a line a document of the embedded metric format. It may hold nothing else.
 #[derive(Deserialize)]
@@ -201,18 +201,10 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-/// Runs a story with [`NETWORK`].
-async fn check_network(story: impl AsyncFnOnce(&World)) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("networks.toml");
-    std::fs::write(&file, NETWORK).unwrap();
-    check_with(&[("NETWORKS_FILE", file.to_str().unwrap())], story).await;
-}
-
 #[tokio::test]
 async fn every_outcome_has_one_line_at_any_log_level_whose_counts_requests_and_coins_are_true() {
     for level in ["error", "trace"] {
-        check_network(async |world| {
+        check_document(NETWORK, async |world| {
             let mut function = Function::start(world, &[("LOG_LEVEL", level)]).await;
             let mut outcomes = BTreeSet::new();
             for (event, faults, outcome, counted) in steps() {

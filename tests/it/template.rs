@@ -170,7 +170,11 @@ fn the_template_sets_every_variable_of_the_function_and_no_other() {
     for (name, function) in functions() {
         let set = function.properties.environment.unwrap_or_else(|| panic!("{name} has variables")).variables;
         let set: BTreeSet<_> = set.into_keys().filter(|variable| !variable.starts_with("AWS_")).collect();
-        assert_eq!(set, ours, "{name}");
+        match name.as_str() {
+            "Offerwall" => assert_eq!(set, ours, "{name}"),
+            // It asks for tables, and for nothing of a network's.
+            _ => assert!(set.is_subset(&ours) && set.contains("TRANSACTIONS_TABLE"), "{name}: {set:?}"),
+        }
     }
 }
 
@@ -258,14 +262,14 @@ fn every_alarm_watches_what_there_is_tells_the_topic_and_is_told_by_the_readme()
     for (name, properties, watched) in alarms() {
         assert_eq!(properties.alarm_actions.as_deref(), Some(&["Alarms".to_owned()][..]), "{name}");
         // Only where silence is the alarm is nothing worse than something.
-        let silence = name.starts_with("Silen");
+        let silence = name.starts_with("Silen") || name == "HoldsOverdue";
         let missing = if silence { "breaching" } else { "notBreaching" };
         assert_eq!(properties.treat_missing_data.as_deref(), Some(missing), "{name}");
         for Watched { namespace, metric_name, dimensions } in watched.iter().filter(|w| w.namespace == NAMESPACE) {
             assert_kept(metric_name, &dimensions.iter().map(|dimension| dimension.name.as_str()).collect());
             for Dimension { name, value } in dimensions {
                 match name.as_str() {
-                    "function" => assert_eq!(value, "Offerwall"),
+                    "function" => assert!(functions().any(|(function, _)| function == *value), "{name}: {value}"),
                     "network" => assert_eq!(value, "WatchedNetwork"),
                     _ => assert!(readme.contains(&format!("`{value}` ")), "{namespace}: {value} is no outcome"),
                 }
@@ -329,6 +333,7 @@ const EDGE: &[&str] = &[
     "src/secrets.rs",
     "src/tally.rs",
     "src/terminal.rs",
+    "src/workers.rs",
 ];
 
 /// Folders of such files, and the files they belong to.

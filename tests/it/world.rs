@@ -3,20 +3,22 @@
 //! [`check`] runs a story in a world and then checks the books, so that no test can forget to. Knows nothing of how the
 //! store lays out its requests; it reads tables as finance would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, PutRequest, TransactWriteItem, Update, WriteRequest};
 use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use postback::config::{Config, environment};
 use postback::handler::{App, Handled};
 use postback::local::{self, Embedded};
 use postback::money::Amount;
-use postback::store::Tables;
+use postback::store::{Store, Tables};
+use postback::workers::{self, Released};
 use serde_json::json;
 
 use crate::faults::Proxy;
@@ -64,6 +66,14 @@ pub async fn check_with(variables: &[(&str, &str)], story: impl AsyncFnOnce(&Wor
     world.proxy.plan(|_| crate::faults::Fault::None);
     world.proxy.settled().await;
     world.books_balance().await;
+}
+
+/// The same where the networks' settings are this document.
+pub async fn check_document(document: &str, story: impl AsyncFnOnce(&World)) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("networks.toml");
+    std::fs::write(&file, document).unwrap();
+    check_with(&[("NETWORKS_FILE", file.to_str().unwrap())], story).await;
 }
 
 /// A name that no other world of this or another run on the same endpoint has.
@@ -217,7 +227,8 @@ impl World {
     /// Every balance, by user.
     pub async fn balances(&self) -> BTreeMap<String, String> {
         let rows = self.scan(&self.tables.accounts).await;
-        rows.into_iter().map(|row| (row["user_id"].clone(), row["available"].clone())).collect()
+        let available = |row: &Row| row.get("available").cloned().unwrap_or_else(|| "0".into());
+        rows.into_iter().map(|row| (row["user_id"].clone(), available(&row))).collect()
     }
 
     /// The balance of one user; `0` without an account.
@@ -225,22 +236,148 @@ impl World {
         self.balances().await.remove(user).unwrap_or_else(|| "0".into())
     }
 
-    /// The invariant: each account holds the sum of its entries' amounts, and no account is without entries.
+    /// What a user can spend, and what is held for them.
+    pub async fn account(&self, user: &str) -> (String, String) {
+        let mut rows = self.scan(&self.tables.accounts).await;
+        rows.retain(|row| row["user_id"] == user);
+        let part = |name: &str| rows.first().and_then(|row| row.get(name)).cloned().unwrap_or_else(|| "0".into());
+        (part("available"), part("held"))
+    }
+
+    /// The rows of the queue of holds, by conversation.
+    pub async fn holds(&self) -> Vec<Row> {
+        let mut rows = self.scan(&self.tables.holds).await;
+        rows.sort_by_key(|row| row["trans_id"].clone());
+        rows
+    }
+
+    /// Makes an account as the app does when somebody signs up: with nothing in it.
+    pub async fn make_account(&self, user: &str) {
+        let put =
+            self.client.put_item().table_name(&self.tables.accounts).item("user_id", AttributeValue::S(user.into()));
+        let put = put.item("currency", AttributeValue::S("coins".into()));
+        put.item("available", AttributeValue::N("0".into())).send().await.expect("the account is made");
+    }
+
+    /// As if what counts of today's credits had been yesterday's.
+    pub async fn count_as_of_yesterday(&self, user: &str) {
+        let update = self.client.update_item().table_name(&self.tables.accounts);
+        let update = update.key("user_id", AttributeValue::S(user.into()));
+        let update = update.key("currency", AttributeValue::S("coins".into()));
+        let update = update.update_expression("SET credited_on = :day");
+        let yesterday = AttributeValue::S("2026-01-01".into());
+        update.expression_attribute_values(":day", yesterday).send().await.expect("the account is changed");
+    }
+
+    /// Spoils the row of a hold: what it holds is no number.
+    pub async fn break_hold(&self, id: &str) {
+        self.set_hold(id, AttributeValue::S("many".into())).await;
+    }
+
+    /// Puts it right again.
+    pub async fn mend_hold(&self, id: &str, amount: &str) {
+        self.set_hold(id, AttributeValue::N(amount.into())).await;
+    }
+
+    async fn set_hold(&self, id: &str, amount: AttributeValue) {
+        let row = self.holds().await.into_iter().find(|row| row["trans_id"] == format!("standard/{id}")).unwrap();
+        let key = |name: &str| AttributeValue::S(row[name].clone());
+        let update = self.client.update_item().table_name(&self.tables.holds).key("bucket", key("bucket"));
+        let update = update.key("due", key("due")).update_expression("SET amount = :amount");
+        update.expression_attribute_values(":amount", amount).send().await.expect("the row is changed");
+    }
+
+    /// Credits of one coin that are held and due, written past the ledger as it would write them, since only what comes
+    /// after them is looked at: `count` of them, spread evenly over `users`.
+    pub async fn seed_holds(&self, count: usize, users: usize) {
+        let text = |text: String| AttributeValue::S(text);
+        let one = || AttributeValue::N("1".into());
+        let due = "2026-01-02T00:00:00.000Z";
+        let mut writes: Vec<(String, HashMap<String, AttributeValue>)> = Vec::new();
+        for number in 0..count {
+            let (id, user) = (format!("standard/c{number}"), format!("u{}", number % users));
+            let common = [
+                ("trans_id", text(id.clone())),
+                ("user_id", text(user)),
+                ("currency", text("coins".into())),
+                ("amount", one()),
+                ("release_at", text(due.into())),
+            ];
+            let entry = [
+                ("status", text("credit".into())),
+                ("held", one()),
+                ("received_at", text("2026-01-01T00:00:00.000Z".into())),
+                ("day", text(format!("standard#2026-01-01#{}", number % 8))),
+            ];
+            let hold = [("bucket", text((number % 8).to_string())), ("due", text(format!("{due}#{id}")))];
+            let item = |own: &[(&str, AttributeValue)]| {
+                common.iter().chain(own).map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+            };
+            writes.push((self.tables.transactions.clone(), item(&entry)));
+            writes.push((self.tables.holds.clone(), item(&hold)));
+        }
+        for user in 0..users {
+            let held = AttributeValue::N((count / users).to_string());
+            let row = [("user_id", text(format!("u{user}"))), ("currency", text("coins".into())), ("held", held)];
+            let row = row.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            writes.push((self.tables.accounts.clone(), row));
+        }
+        for batch in writes.chunks(25) {
+            let mut tables: HashMap<String, Vec<WriteRequest>> = HashMap::new();
+            for (table, item) in batch {
+                let put = PutRequest::builder().set_item(Some(item.clone())).build().unwrap();
+                tables.entry(table.clone()).or_default().push(WriteRequest::builder().put_request(put).build());
+            }
+            let written = self.client.batch_write_item().set_request_items(Some(tables)).send().await;
+            assert!(written.expect("the rows are written").unprocessed_items.unwrap_or_default().is_empty());
+        }
+    }
+
+    /// The ledger without the proxy before it.
+    pub fn direct(&self) -> Store {
+        Store::new(self.client.clone(), self.tables.clone())
+    }
+
+    /// One round of the worker that releases holds, as if it were `now`.
+    pub async fn release(&self, now: Timestamp) -> Released {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        workers::release_holds(self.app.store(), "test", now, deadline).await.expect("the queue can be read")
+    }
+
+    /// The invariant: each account has available and held what its entries sum up to, no account is without entries, and
+    /// what is held is in the queue of holds, coin for coin.
     pub async fn books_balance(&self) {
-        let mut sums: BTreeMap<(String, String), Amount> = BTreeMap::new();
+        type Parts = BTreeMap<(String, String), (Amount, Amount)>;
+        let add = |sum: &mut Amount, amount: Amount| *sum = sum.checked_add(amount).unwrap();
+        let part = |row: &Row, name| row.get(name).map_or(Amount::ZERO, |text: &String| Amount::stored(text).unwrap());
+        let account = |row: &Row| (row["user_id"].clone(), row["currency"].clone());
+        let mut sums = Parts::new();
         for row in self.entries().await {
-            let sum = sums.entry((row["user_id"].clone(), row["currency"].clone())).or_insert(Amount::ZERO);
-            *sum = sum.checked_add(Amount::stored(&row["amount"]).unwrap()).unwrap();
+            let (amount, held) = (part(&row, "amount"), part(&row, "held"));
+            let sum = sums.entry(account(&row)).or_default();
+            add(&mut sum.0, amount.checked_add(held.negated()).unwrap());
+            add(&mut sum.1, held);
         }
-        let mut accounts = BTreeMap::new();
-        for row in self.scan(&self.tables.accounts).await {
-            let part = |name| row.get(name).map_or(Amount::ZERO, |text: &String| Amount::stored(text).unwrap());
-            let total = part("available").checked_add(part("held")).unwrap();
-            accounts.insert((row["user_id"].clone(), row["currency"].clone()), total);
-        }
+        let accounts: Parts = self
+            .scan(&self.tables.accounts)
+            .await
+            .iter()
+            .map(|row| (account(row), (part(row, "available"), part(row, "held"))))
+            .collect();
         // An account that was never moved need not exist.
-        sums.retain(|account, sum| !sum.is_zero() || accounts.contains_key(account));
+        sums.retain(|account, sum| *sum != (Amount::ZERO, Amount::ZERO) || accounts.contains_key(account));
         assert_eq!(accounts, sums, "the accounts on the left, the sums of their entries on the right");
+
+        let mut queued: BTreeMap<_, Amount> = BTreeMap::new();
+        for row in self.holds().await {
+            add(queued.entry(account(&row)).or_default(), part(&row, "amount"));
+        }
+        let held: BTreeMap<_, _> = accounts
+            .into_iter()
+            .map(|(account, (_, held))| (account, held))
+            .filter(|(_, held)| !held.is_zero())
+            .collect();
+        assert_eq!(queued, held, "the queue of holds on the left, what accounts hold on the right");
     }
 
     async fn scan(&self, table: &str) -> Vec<Row> {

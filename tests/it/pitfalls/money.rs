@@ -665,10 +665,10 @@ fn the_url_to_paste_holds_what_tells_a_reversal_or_the_preset_says_what_to_switc
 }
 
 #[tokio::test]
-async fn a_credit_above_a_deployments_cap_waits_for_a_person_and_its_reversal_takes_it_from_there() {
+async fn a_credit_above_a_deployments_cap_is_held_for_a_person_and_its_reversal_takes_it_from_there() {
     check_networks(&["cpx"], "[networks.cpx]\ncap = \"500\"", &[], async |world| {
         let reversed = |id: &str| cpx(id, "amount=1&user_id=7&status=2");
-        for (call, expected, user, suspense) in [
+        for (call, expected, available, held) in [
             (survey("a", "500"), "credited: 200 1", "500", "0"),
             (survey("b", "500.01"), "suspended: 200 1", "500", "500.01"),
             (survey("b", "500.01"), "duplicate: 200 1", "500", "500.01"),
@@ -682,8 +682,7 @@ async fn a_credit_above_a_deployments_cap_waits_for_a_person_and_its_reversal_ta
             (survey("b", "500.01"), "duplicate: 200 1", "0", "0"),
         ] {
             assert_eq!(call.told(world).await, expected, "{}", call.query);
-            let balances = (world.balance("7").await, world.balance("suspense/cpx").await);
-            assert_eq!(balances, (user.to_owned(), suspense.to_owned()), "{}", call.query);
+            assert_eq!(world.account("7").await, (available.to_owned(), held.to_owned()), "{}", call.query);
         }
         let named = cpx("d", "amount=5&user_id=suspense%2Fcpx&status=1&type=complete");
         assert_eq!(named.sent(world).await.answer.status, 400, "nobody is paid from there by name");
