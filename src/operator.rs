@@ -52,7 +52,9 @@ pub enum CannotRun {
     NoCredentials { missing: Vec<&'static str> },
     #[error("{0}")]
     Store(#[from] StoreError),
-    #[error("the settings in force cannot be read: does SETTINGS_TABLE name the table of settings, and may you read it?")]
+    #[error(
+        "the settings in force cannot be read: does SETTINGS_TABLE name the table of settings, and may you read it?"
+    )]
     Settings,
     #[error("{0}")]
     Reconcile(#[from] reconcile::CannotReconcile),
