@@ -652,8 +652,10 @@ impl Catalogue {
     pub fn enabled_by_default(&self) -> Result<Vec<Preset>, PresetError> {
         // Only what may say so is parsed: a start must not read every network.
         let say_so = SHIPPED.files().filter(|file| file.contents_utf8().is_some_and(is_default));
-        let own = self.own.iter().map(|(name, _)| name.as_str());
-        let names: BTreeSet<&str> = say_so.filter_map(|file| stem(file)).chain(own).collect();
+        let mut names: BTreeSet<&str> = self.own.iter().map(|(name, _)| name.as_str()).collect();
+        for name in say_so.filter_map(stem) {
+            names.insert(name);
+        }
         let networks = names.into_iter().filter_map(|name| Network::new(name).ok());
         let presets = networks.map(|network| self.preset(&network)).collect::<Result<Vec<_>, _>>()?;
         Ok(presets.into_iter().filter(|preset| preset.default).collect())

@@ -42,21 +42,7 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
     let accept_weak = root.flag("accept_weak");
     let cap = root.parsed("cap", amount);
     let cap_per_day = root.parsed("cap_per_day", amount);
-    let hold_said = root.has("hold");
-    let hold = root.parsed("hold", duration);
-    let above_at = root.placed("hold_above").map(|(text, place)| (amount(&text), place));
-    let hold_above = match above_at {
-        Some((Err(problem), place)) => {
-            root.fault(&place, "hold_above", problem);
-            None
-        }
-        Some((Ok(_), place)) if !hold_said => {
-            root.fault(&place, "hold_above", "means nothing without `hold`");
-            None
-        }
-        // A network may take away a hold that the defaults give it, and with it what it is above.
-        above => above.and_then(|(above, _)| above.ok()).filter(|_| hold.is_some()),
-    };
+    let (hold, hold_above) = hold(&mut root);
     let spent = root.word("spent", &[Spent::Negative, Spent::Absorb].map(|word| (word.as_str(), word)));
     let unknown_users = [UnknownUsers::Create, UnknownUsers::Require].map(|word| (word.as_str(), word));
     let unknown_users = root.word("unknown_users", &unknown_users);
@@ -114,6 +100,26 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
         spent: spent.unwrap_or_default(),
         unknown_users: unknown_users.unwrap_or_default(),
     })
+}
+
+/// How long coins are held, and the amount that is not.
+fn hold(root: &mut Section<'_>) -> (Option<SignedDuration>, Option<Amount>) {
+    let said = root.has("hold");
+    let hold = root.parsed("hold", duration);
+    let Some((text, place)) = root.placed("hold_above") else { return (hold, None) };
+    let above = match amount(&text) {
+        Err(problem) => {
+            root.fault(&place, "hold_above", problem);
+            None
+        }
+        Ok(_) if !said => {
+            root.fault(&place, "hold_above", "means nothing without `hold`");
+            None
+        }
+        // A network may take away a hold that the defaults give it, and with it what it is above.
+        Ok(above) => hold.map(|_| above),
+    };
+    (hold, above)
 }
 
 /// The fields that a preset names.

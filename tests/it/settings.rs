@@ -203,6 +203,27 @@ async fn a_settings_table_that_cannot_be_reached_leaves_what_is_in_force() {
 }
 
 #[tokio::test]
+async fn a_settings_table_that_stalls_holds_one_call_up_for_a_second_and_no_other() {
+    check(async |world| {
+        put(world, 1, SHUT).await;
+        let app = world.redeployed(&[]).await;
+        let table = world.tables.settings.clone();
+        world.proxy.plan(move |request: &Request| match request.body["TableName"] == table.as_str() {
+            true => Fault::Stall,
+            false => Fault::None,
+        });
+        pass(REFRESH_EVERY).await;
+        let started = Instant::now();
+        let timed = async |id| (told(&app, id).await, started.elapsed());
+        let ((reads, held_up), (goes_on, not)) = join(timed("c1"), timed("c2")).await;
+        assert_eq!((reads.as_str(), goes_on.as_str()), (SHUT_OUT, SHUT_OUT));
+        let second = Duration::from_secs(1);
+        assert!(not < second && (second..5 * second).contains(&held_up), "{not:?} and {held_up:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_start_that_cannot_read_the_settings_decides_nothing_until_it_can() {
     check(async |world| {
         put(world, 1, SHUT).await;
