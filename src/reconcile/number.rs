@@ -224,15 +224,14 @@ fn ungrouped(whole: &str, notation: Notation) -> Result<String, NotANumber> {
     }
 }
 
-/// Whether a spreadsheet wrote it: `1.2E+15`. An id in hex such as `12e5` has no plus.
+/// Whether a spreadsheet wrote it: `1.2E+15`, one digit before the mark and two or three behind the plus. An id in hex such
+/// as `12e5` or `7e-15` is none.
 pub fn looks_scientific(text: &str) -> bool {
-    let Some((number, exponent)) = text.split_once(['E', 'e']) else { return false };
-    let exponent = exponent.strip_prefix(['+', '-']).filter(|digits| !digits.is_empty());
-    let number = number.strip_prefix('-').unwrap_or(number);
-    exponent.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-        && number.starts_with(|first: char| first.is_ascii_digit())
-        && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b',')
-        && number.bytes().filter(|byte| !byte.is_ascii_digit()).count() <= 1
+    let Some((number, exponent)) = text.split_once("E+").or_else(|| text.split_once("e+")) else { return false };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, decimals) = number.split_once(['.', ',']).unwrap_or((number, ""));
+    let whole = whole.strip_prefix('-').unwrap_or(whole);
+    whole.len() == 1 && digits(whole) && digits(decimals) && matches!(exponent.len(), 2..=3) && digits(exponent)
 }
 
 impl fmt::Display for Mark {
@@ -309,7 +308,9 @@ mod tests {
         let none = Notation { decimal: Mark::Point, thousands: Some(Thousands::None) };
         assert!(read("1,234", "", none, false).is_err());
         assert!(looks_scientific("1.2E+15") && looks_scientific("1,2e+15") && looks_scientific("3E+15"));
-        assert!(!looks_scientific("12e5") && !looks_scientific("ab1E+15") && !looks_scientific("1E+15x"));
+        for id in ["12e5", "ab1E+15", "1E+15x", "823746827364827e-5300", "1e-15", "12E+15", "1E+5", "E+15"] {
+            assert!(!looks_scientific(id), "{id}");
+        }
     }
 
     #[test]
