@@ -165,7 +165,10 @@ pub fn hint(text: &str, currency: &str, thousands: Option<Thousands>) -> Hint {
         _ => return Hint::Decimal(Mark::Comma),
     };
     if count(mark) > 1 {
-        return Hint::Decimal(mark.other());
+        let mut groups = digits.split(mark.character());
+        let first = groups.next().is_some_and(|first| matches!(first.len(), 1..=3));
+        // What is in no groups of three is a date, a version or a slip, and says nothing of the column.
+        return if first && groups.all(|group| group.len() == 3) { Hint::Decimal(mark.other()) } else { Hint::Nothing };
     }
     let (whole, decimals) = digits.split_once(mark.character()).unwrap_or((digits, ""));
     let like_thousands = decimals.len() == 3
@@ -326,6 +329,8 @@ mod tests {
             ("1234.567", Hint::Decimal(Mark::Point)),
             ("1.2345", Hint::Decimal(Mark::Point)),
             ("1.234.567", Hint::Decimal(Mark::Comma)),
+            ("1.2.3", Hint::Nothing),
+            ("03.11.2026", Hint::Nothing),
             ("1.234,5", Hint::Decimal(Mark::Comma)),
             ("1,234.500", Hint::Decimal(Mark::Point)),
             ("1 234,500", Hint::Decimal(Mark::Comma)),
