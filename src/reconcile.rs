@@ -246,6 +246,7 @@ pub struct Side {
 /// What somebody must look at, or may want to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "one is held at a time")]
 pub enum Finding {
     /// A conversion that did not simply match.
     Conversion {
@@ -522,7 +523,7 @@ impl<R: Read + Seek, F: Scratch, M: FnMut() -> io::Result<F>> Reconciliation<R, 
         }
         let mut court = Court::new(&terms, findings);
         let mut merge = sorter.sorted().map_err(Failure::Scratch)?;
-        while let Some((key, payload)) = merge.next().map_err(Failure::Scratch)? {
+        while let Some((key, payload)) = merge.pop().map_err(Failure::Scratch)? {
             court.hear(&key, &payload)?;
         }
         court.close()?;

@@ -165,7 +165,10 @@ pub fn hint(text: &str, currency: &str, thousands: Option<Thousands>) -> Hint {
         _ => return Hint::Decimal(Mark::Comma),
     };
     if count(mark) > 1 {
-        return Hint::Decimal(mark.other());
+        let mut groups = digits.split(mark.character());
+        let first = groups.next().is_some_and(|first| matches!(first.len(), 1..=3));
+        // What is in no groups of three is a date, a version or a slip, and says nothing of the column.
+        return if first && groups.all(|group| group.len() == 3) { Hint::Decimal(mark.other()) } else { Hint::Nothing };
     }
     let (whole, decimals) = digits.split_once(mark.character()).unwrap_or((digits, ""));
     let like_thousands = decimals.len() == 3
@@ -224,15 +227,14 @@ fn ungrouped(whole: &str, notation: Notation) -> Result<String, NotANumber> {
     }
 }
 
-/// Whether a spreadsheet wrote it: `1.2E+15`. An id in hex such as `12e5` has no plus.
+/// Whether a spreadsheet wrote it: `1.2E+15`, one digit before the mark and two or three behind the plus. An id in hex such
+/// as `12e5` or `7e-15` is none.
 pub fn looks_scientific(text: &str) -> bool {
-    let Some((number, exponent)) = text.split_once(['E', 'e']) else { return false };
-    let exponent = exponent.strip_prefix(['+', '-']).filter(|digits| !digits.is_empty());
-    let number = number.strip_prefix('-').unwrap_or(number);
-    exponent.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-        && number.starts_with(|first: char| first.is_ascii_digit())
-        && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b',')
-        && number.bytes().filter(|byte| !byte.is_ascii_digit()).count() <= 1
+    let Some((number, exponent)) = text.split_once("E+").or_else(|| text.split_once("e+")) else { return false };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, decimals) = number.split_once(['.', ',']).unwrap_or((number, ""));
+    let whole = whole.strip_prefix('-').unwrap_or(whole);
+    whole.len() == 1 && digits(whole) && digits(decimals) && matches!(exponent.len(), 2..=3) && digits(exponent)
 }
 
 impl fmt::Display for Mark {
@@ -309,7 +311,9 @@ mod tests {
         let none = Notation { decimal: Mark::Point, thousands: Some(Thousands::None) };
         assert!(read("1,234", "", none, false).is_err());
         assert!(looks_scientific("1.2E+15") && looks_scientific("1,2e+15") && looks_scientific("3E+15"));
-        assert!(!looks_scientific("12e5") && !looks_scientific("ab1E+15") && !looks_scientific("1E+15x"));
+        for id in ["12e5", "ab1E+15", "1E+15x", "823746827364827e-5300", "1e-15", "12E+15", "1E+5", "E+15"] {
+            assert!(!looks_scientific(id), "{id}");
+        }
     }
 
     #[test]
@@ -325,6 +329,8 @@ mod tests {
             ("1234.567", Hint::Decimal(Mark::Point)),
             ("1.2345", Hint::Decimal(Mark::Point)),
             ("1.234.567", Hint::Decimal(Mark::Comma)),
+            ("1.2.3", Hint::Nothing),
+            ("03.11.2026", Hint::Nothing),
             ("1.234,5", Hint::Decimal(Mark::Comma)),
             ("1,234.500", Hint::Decimal(Mark::Point)),
             ("1 234,500", Hint::Decimal(Mark::Comma)),

@@ -15,6 +15,8 @@ pub const RECORD_MAX: usize = 64 * 1024;
 pub struct Record {
     /// The line of the file that it begins on, from 1.
     pub line: u64,
+    /// The line of the file that it ends on: another one where there are line ends in quotes.
+    pub last_line: u64,
     /// Whether a line end closed it; only the last record of a file can lack it.
     pub ended: bool,
     /// What is wrong with it; the cells are then those before the fault.
@@ -89,7 +91,7 @@ impl<R: BufRead> Records<R> {
     /// # Errors
     ///
     /// What reading the input fails with.
-    pub fn next(&mut self) -> io::Result<Option<Record>> {
+    pub fn read(&mut self) -> io::Result<Option<Record>> {
         let Some(first) = self.physical()? else { return Ok(None) };
         let mut record = Record { line: self.line, ..Record::default() };
         let mut lines = vec![first];
@@ -99,6 +101,8 @@ impl<R: BufRead> Records<R> {
             let size: usize = lines.iter().map(Vec::len).sum();
             record.fault = match split(line, self.separator, at, &mut record) {
                 _ if size > RECORD_MAX && lines.len() == 1 => Some(Fault::TooLong),
+                // What closes a quote on another line and goes on was most likely opened there.
+                Err(Fault::BehindQuote) if lines.len() > 1 => Some(Fault::OpenQuote),
                 Err(fault) => Some(fault),
                 Ok(At::Quoted) if size > RECORD_MAX => Some(Fault::OpenQuote),
                 Ok(At::Quoted) => match self.physical()? {
@@ -111,6 +115,7 @@ impl<R: BufRead> Records<R> {
                 },
                 Ok(_) => None,
             };
+            record.last_line = self.line;
             record.ended = lines.last().is_some_and(|line| line.ends_with(b"\n"));
             if record.fault.is_some() {
                 record.ended = lines[0].ends_with(b"\n");
@@ -118,6 +123,7 @@ impl<R: BufRead> Records<R> {
                     self.again.push_front(line);
                     self.line -= 1;
                 }
+                record.last_line = self.line;
             }
             return Ok(Some(record));
         }
@@ -200,7 +206,7 @@ mod tests {
     fn read(text: &[u8]) -> Vec<String> {
         let mut records = Records::new(text, b',');
         let mut shown = Vec::new();
-        while let Some(record) = records.next().unwrap() {
+        while let Some(record) = records.read().unwrap() {
             let cells: Vec<_> = record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
             let fault = record.fault.map(|fault| format!(" {fault:?}")).unwrap_or_default();
             let open = if record.ended { "" } else { " no line end" };
@@ -223,7 +229,7 @@ mod tests {
             read(b"1,\"open\n2,b\n3,\"c\"d\n4,e\n"),
             ["1: 1 OpenQuote", "2: 2|b", "3: 3 BehindQuote", "4: 4|e"].map(str::to_owned)
         );
-        assert_eq!(read(b"1,\"open\n2,\"b\",x\n"), ["1: 1 BehindQuote", "2: 2|b|x"]);
+        assert_eq!(read(b"1,\"open\n2,\"b\",x\n"), ["1: 1 OpenQuote", "2: 2|b|x"]);
         let long = [b"1,".to_vec(), vec![b'x'; 3 * RECORD_MAX], b"\n2,b\n".to_vec()].concat();
         assert_eq!(read(&long).last().unwrap(), "2: 2|b");
         assert!(read(&long)[0].contains("TooLong"));
@@ -236,7 +242,7 @@ mod tests {
         ], 0..200)) {
             let mut records = Records::new(&bytes[..], b',');
             let mut last = 0;
-            while let Some(record) = records.next().unwrap() {
+            while let Some(record) = records.read().unwrap() {
                 prop_assert!(record.line > last);
                 last = record.line;
             }
@@ -255,12 +261,12 @@ mod tests {
             let text = writer.into_inner().unwrap();
             let mut records = Records::new(&text[..], b',');
             for row in &rows {
-                let record = records.next().unwrap().unwrap();
+                let record = records.read().unwrap().unwrap();
                 prop_assert_eq!(record.fault, None);
                 let cells: Vec<_> = record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
                 prop_assert_eq!(&cells, row);
             }
-            prop_assert!(records.next().unwrap().is_none());
+            prop_assert!(records.read().unwrap().is_none());
         }
     }
 }

@@ -73,7 +73,7 @@ impl<F: Scratch, M: FnMut() -> io::Result<F>> Sorter<F, M> {
         while self.runs.len() > fan_in {
             let mut merge = Merge::new(self.runs.drain(..fan_in).collect())?;
             let mut output = BufWriter::new((self.scratch)()?);
-            while let Some((key, payload)) = merge.next()? {
+            while let Some((key, payload)) = merge.pop()? {
                 write_record(&mut output, &key, &payload)?;
             }
             self.runs.push(rewound(output)?);
@@ -120,8 +120,8 @@ pub type Sorted = (Vec<u8>, Vec<u8>);
 /// Sorted records out of many files.
 pub struct Merge<F> {
     runs: Vec<BufReader<F>>,
-    /// The next record of each file that has one.
-    heap: BinaryHeap<Reverse<(Vec<u8>, Vec<u8>, usize)>>,
+    /// The next record of each file that has one, and which file that is.
+    heap: BinaryHeap<Reverse<(Sorted, usize)>>,
 }
 
 impl<F: Read> Merge<F> {
@@ -129,8 +129,8 @@ impl<F: Read> Merge<F> {
         let mut runs: Vec<_> = runs.into_iter().map(|run| BufReader::with_capacity(BUFFER, run)).collect();
         let mut heap = BinaryHeap::new();
         for (number, run) in runs.iter_mut().enumerate() {
-            if let Some((key, payload)) = read_record(run)? {
-                heap.push(Reverse((key, payload, number)));
+            if let Some(record) = read_record(run)? {
+                heap.push(Reverse((record, number)));
             }
         }
         Ok(Merge { runs, heap })
@@ -141,12 +141,12 @@ impl<F: Read> Merge<F> {
     /// # Errors
     ///
     /// What a scratch file fails with.
-    pub fn next(&mut self) -> io::Result<Option<Sorted>> {
-        let Some(Reverse((key, payload, number))) = self.heap.pop() else { return Ok(None) };
-        if let Some((next_key, next_payload)) = read_record(&mut self.runs[number])? {
-            self.heap.push(Reverse((next_key, next_payload, number)));
+    pub fn pop(&mut self) -> io::Result<Option<Sorted>> {
+        let Some(Reverse((record, number))) = self.heap.pop() else { return Ok(None) };
+        if let Some(next) = read_record(&mut self.runs[number])? {
+            self.heap.push(Reverse((next, number)));
         }
-        Ok(Some((key, payload)))
+        Ok(Some(record))
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
             }
             let mut merge = sorter.sorted().unwrap();
             let mut sorted = Vec::new();
-            while let Some(record) = merge.next().unwrap() {
+            while let Some(record) = merge.pop().unwrap() {
                 sorted.push(record);
             }
             prop_assert!(sorted.windows(2).all(|pair| pair[0].0 <= pair[1].0));

@@ -184,7 +184,7 @@ impl<R: Read + Seek> Statement<R> {
     /// What reading fails with, or `each`.
     pub fn lines<E: From<io::Error>>(&mut self, mut each: impl FnMut(Item) -> Result<(), E>) -> Result<(), E> {
         let mut records = records(&mut self.input, &self.profile, self.separator)?;
-        while let Some(record) = records.next()? {
+        while let Some(record) = records.read()? {
             if record.line > self.header && !record.is_empty() {
                 each(item(&record, &self.profile, &self.columns, self.notation))?;
             }
@@ -197,7 +197,7 @@ impl<R: Read + Seek> Statement<R> {
         let said = self.profile.decimal;
         let mut column = ColumnHints::default();
         let mut records = records(&mut self.input, &self.profile, self.separator)?;
-        while let Some(record) = records.next()? {
+        while let Some(record) = records.read()? {
             self.ended = record.ended;
             if record.line <= self.header || record.is_empty() || record.fault.is_some() {
                 continue;
@@ -304,7 +304,7 @@ fn records<'a, R: Read + Seek>(
 /// The separator, the header's line, and where the columns are.
 fn header<R: Read + Seek>(input: &mut R, profile: &Profile) -> Result<(u8, u64, Columns), StatementError> {
     // Spreadsheets take a first line `sep=;` as the separator and not as a line.
-    let first = records(input, profile, 0)?.next()?.unwrap_or_default();
+    let first = records(input, profile, 0)?.read()?.unwrap_or_default();
     let said = first.cell(0).and_then(|line| line.trim_ascii_end().strip_prefix(b"sep="));
     let said = said.and_then(|rest| if let [separator] = rest { Some(*separator) } else { None });
     let wanted = profile.header.max(u64::from(said.is_some()) + profile.header.min(1));
@@ -317,7 +317,7 @@ fn header<R: Read + Seek>(input: &mut R, profile: &Profile) -> Result<(u8, u64, 
     for separator in candidates {
         let mut records = records(input, profile, separator)?;
         let record = loop {
-            match records.next()? {
+            match records.read()? {
                 None => return Err(StatementError::NoHeader(wanted.max(1))),
                 Some(record) if record.line < wanted || (said.is_some() && record.line == 1) || record.is_empty() => {}
                 Some(record) => break record,
@@ -418,7 +418,11 @@ fn line(record: &Record, profile: &Profile, columns: &Columns, notation: Notatio
     if record.len() < columns.width || surplus.into_iter().any(|cell| !cell.trim_ascii().is_empty()) {
         let (has, width) = (record.len(), columns.width);
         let cut_off = if has < width && !record.ended { ": the file is cut off" } else { "" };
-        return Err(format!("it has {has} cells where the header has {width}{cut_off}"));
+        let quoted = match record.last_line {
+            last if last > record.line => format!(", and its quotes make one line of those to {last}"),
+            _ => String::new(),
+        };
+        return Err(format!("it has {has} cells where the header has {width}{cut_off}{quoted}"));
     }
     let said = match (&profile.statuses, columns.status) {
         (Some(statuses), Some(position)) => {
@@ -478,7 +482,7 @@ fn amount(text: &str, profile: &Profile, notation: Notation) -> Result<Amount, N
 }
 
 /// The network's id, which is compared as it stands: what a spreadsheet made of it is never taken back by a guess.
-fn id<'a>(record: &'a Record, position: usize, prefix: Option<&str>) -> Result<String, String> {
+fn id(record: &Record, position: usize, prefix: Option<&str>) -> Result<String, String> {
     let text = plain(record, position).map_err(|why| format!("id: {why}"))?;
     if number::looks_scientific(text) {
         return Err(format!(

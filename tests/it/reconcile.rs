@@ -173,6 +173,14 @@ fn a_line_end_in_quotes_ends_no_line_and_an_inch_opens_no_quote() {
          missing_with_us: 0 = 0, 1 = 30
          missing_with_us c-3: nothing / credited 30 @5",
     );
+    // A quote that swallows lines says how many.
+    check(
+        PLAIN,
+        b"id,amount,time\na,\"1,2026-11-02\nb,1,2026-11-02\nc,\",1,2026-11-02\nd,1,2026-11-02\n",
+        "d credit 1 - 42 2026-11-02T10:00:00Z",
+        "matched: 1 = 1, 1 = 1
+         line 2: it has 4 cells where the header has 3, and its quotes make one line of those to 4",
+    );
 }
 
 #[test]
