@@ -34,7 +34,7 @@ use items::{account_from, account_key, case_item, entry_from, entry_item, hold_i
 
 pub use cases::{Closes, Opened};
 pub use holds::{Cursor, DuePage};
-pub use items::SHARDS;
+pub use items::{SHARDS, shard};
 #[cfg(feature = "operator")]
 pub use read::{DayShard, Page, Pages};
 pub use settings::PutSettings;

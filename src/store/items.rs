@@ -56,8 +56,8 @@ pub(super) fn account_key(user: &UserId, currency: &Currency) -> Item {
     HashMap::from([("user_id".into(), string(user.as_str())), ("currency".into(), string(currency.as_str()))])
 }
 
-/// Which of [`SHARDS`] a conversation belongs to.
-pub(super) fn shard(trans_id: &TransId) -> u32 {
+/// Which of [`SHARDS`] a conversation belongs to: in the index `by_day`, and in the queue of holds.
+pub fn shard(trans_id: &TransId) -> u32 {
     // FNV-1a: a few instructions that spread ids evenly.
     let hash = trans_id
         .as_str()

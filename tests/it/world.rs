@@ -15,9 +15,10 @@ use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use postback::config::{Config, environment};
 use postback::handler::{App, Handled};
+use postback::id::TransId;
 use postback::local::{self, Embedded};
 use postback::money::Amount;
-use postback::store::{Store, Tables};
+use postback::store::{Store, Tables, shard};
 use postback::workers::{self, Released};
 use serde_json::json;
 
@@ -352,9 +353,10 @@ impl World {
                 ("status", text("credit".into())),
                 ("held", one()),
                 ("received_at", text("2026-01-01T00:00:00.000Z".into())),
-                ("day", text(format!("standard#2026-01-01#{}", number % 8))),
+                ("day", text(format!("standard#2026-01-01#{}", shard(&TransId::new(&id).unwrap())))),
             ];
-            let hold = [("bucket", text((number % 8).to_string())), ("due", text(format!("{due}#{id}")))];
+            let shard = shard(&TransId::new(&id).unwrap());
+            let hold = [("bucket", text(shard.to_string())), ("due", text(format!("{due}#{id}")))];
             let item = |own: &[(&str, AttributeValue)]| {
                 common.iter().chain(own).map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
             };
