@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn attempt(kind: CaseKind, entry: &Entry, more: &[Entry], action: &Action) -> Result<Step, CannotResolve> {
-        let conversation = [&[entry.clone()], more].concat();
+        let conversation = [std::slice::from_ref(entry), more].concat();
         let case = Case::about(kind, entry, String::new());
         resolve(&case, &conversation, action, &decision(), Timestamp::MAX)
     }

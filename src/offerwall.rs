@@ -464,7 +464,7 @@ pub fn plan(
 pub enum NotReversible {
     #[error("there is no credit of it")]
     Unknown,
-    #[error("it is reversed already, {0}")]
+    #[error("it is reversed already, {0:.3}")]
     Reversed(Timestamp),
 }
 

@@ -48,7 +48,7 @@ pub async fn open(ledger: &Ledger, kind: Option<&str>, network: Option<&Network>
             About::Entry { user, currency, amount, .. } => (amount.to_string(), currency.as_str(), user.as_str()),
             About::Settings(_) => (String::new(), "", ""),
         };
-        let opened = minute(row.case.opened_at);
+        let opened = second(row.case.opened_at);
         table.row([opened, amount, currency.to_owned(), user.to_owned(), row.case_id.clone()]);
     }
     let cases = |count| if count == 1 { "1 open case".to_owned() } else { format!("{count} open cases") };
@@ -73,7 +73,7 @@ pub async fn show(ledger: &Ledger, case_id: &str) -> Result<Reply, CannotRun> {
     let conversation = conversation(&ledger.store, &row).await?;
     let mut lines = Lines::default();
     lines.line("case", &row.case_id);
-    lines.line("opened", minute(row.case.opened_at));
+    lines.line("opened", second(row.case.opened_at));
     lines.line("what", &row.case.detail);
     if let About::Entry { user, currency, amount, .. } = &row.case.about {
         lines.line("account", format!("{user}, {currency}"));
@@ -87,7 +87,7 @@ pub async fn show(ledger: &Ledger, case_id: &str) -> Result<Reply, CannotRun> {
     match &row.closed {
         None => lines.line("open", "yes"),
         Some(closed) => {
-            let at = closed.closed_at.map(minute).unwrap_or_default();
+            let at = closed.closed_at.map(second).unwrap_or_default();
             lines.line("closed", format!("{at} by {}: {}", closed.decision.by, closed.resolution));
             lines.line("reason", &closed.decision.reason);
         }
@@ -112,7 +112,7 @@ pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: 
         let row = find(store, case_id).await?;
         let cannot = |problem: &dyn Display| CannotRun::argument("case", case_id, problem);
         if let Some(closed) = &row.closed {
-            let at = closed.closed_at.map(minute).unwrap_or_default();
+            let at = closed.closed_at.map(second).unwrap_or_default();
             let Decision { by, reason } = &closed.decision;
             return Err(cannot(&format_args!("closed already, {at} by {by}: {} ({reason})", closed.resolution)));
         }
@@ -247,7 +247,7 @@ fn entries(conversation: &[Entry]) -> Table {
     for entry in sorted {
         let by = entry.decision.as_ref().map(|decision| format!("{}: {}", decision.by, decision.reason));
         table.row([
-            minute(entry.received_at),
+            second(entry.received_at),
             entry.status.as_str().to_owned(),
             entry.user.to_string(),
             signed(entry.amount),
@@ -262,16 +262,16 @@ fn signed(amount: Amount) -> String {
     if amount > Amount::ZERO { format!("+{amount}") } else { amount.to_string() }
 }
 
-/// To the minute, in UTC.
-fn minute(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M").to_string()
+/// To the second, in UTC.
+fn second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn case_json(row: &CaseRow) -> Value {
     let mut json = json!({
         "case": row.case_id,
         "kind": row.case.kind.as_str(),
-        "opened_at": row.case.opened_at.to_string(),
+        "opened_at": format!("{:.3}", row.case.opened_at),
         "detail": row.case.detail,
         "open": row.closed.is_none(),
     });
@@ -290,7 +290,7 @@ fn case_json(row: &CaseRow) -> Value {
         json["resolution"] = json!(closed.resolution);
         json["closed_by"] = json!(closed.decision.by);
         json["reason"] = json!(closed.decision.reason);
-        json["closed_at"] = json!(closed.closed_at.map(|at| at.to_string()));
+        json["closed_at"] = json!(closed.closed_at.map(|at| format!("{at:.3}")));
     }
     json
 }
@@ -303,7 +303,7 @@ fn entry_json(entry: &Entry) -> Value {
         "currency": entry.currency.as_str(),
         "amount": entry.amount.to_string(),
         "held": entry.held_change().to_string(),
-        "received_at": entry.received_at.to_string(),
+        "received_at": format!("{:.3}", entry.received_at),
         "by": entry.decision.as_ref().map(|decision| &decision.by),
         "reason": entry.decision.as_ref().map(|decision| &decision.reason),
     })

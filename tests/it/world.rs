@@ -220,11 +220,20 @@ impl World {
     /// Spends coins as an app does, past the postbacks: an entry and the account in one transaction, if the coins are
     /// there.
     pub async fn spend(&self, user: &str, amount: &str) {
+        self.spend_on(&unique(), user, amount).await;
+    }
+
+    /// The same for an order of the app's.
+    pub async fn spend_on(&self, order: &str, user: &str, amount: &str) {
+        let now = format!("{:.3}", Timestamp::now());
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let number = |text: &str| AttributeValue::N(text.to_owned());
         let entry = Put::builder()
             .table_name(&self.tables.transactions)
-            .item("trans_id", text(&format!("app/{}", unique())))
+            .item("trans_id", text(&format!("app/{order}")))
+            .item("network", text("app"))
+            .item("received_at", text(&now))
+            .item("day", text(&format!("app#{}#0", &now[..10])))
             .item("status", text("spend"))
             .item("user_id", text(user))
             .item("currency", text("coins"))
