@@ -418,7 +418,7 @@ async fn a_hold_without_its_credit_and_a_credit_without_its_hold_are_found() {
     check(async |world| {
         let ledger = ledger(world);
         november(&ledger).await;
-        world.delete_holds().await;
+        let holds = world.delete_holds().await;
         world.put_hold("standard/77", "bob", "12").await;
         let reply = finance::verify(&ledger, None).await.unwrap();
         assert_eq!(
@@ -430,6 +430,7 @@ async fn a_hold_without_its_credit_and_a_credit_without_its_hold_are_found() {
         );
         let ana = finance::verify(&ledger, Some("ana")).await.unwrap();
         assert_eq!(differences(&ana).len(), 1, "{}", ana.text);
+        world.restore_holds(holds).await;
     })
     .await;
 }
@@ -524,10 +525,11 @@ async fn a_month_is_closed_at_the_command_line_and_what_does_not_agree_is_found_
         november_of(&ledger(world), 2025).await;
         replay(world, "month.txt").await;
         world.change_account("bob", "available", "3").await;
-        world.delete_holds().await;
+        let holds = world.delete_holds().await;
         world.put_hold("standard/77", "bob", "12").await;
         replay(world, "differences.txt").await;
         world.change_account("bob", "available", "-3").await;
+        world.restore_holds(holds).await;
     })
     .await;
 }

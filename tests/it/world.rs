@@ -191,12 +191,27 @@ impl World {
         update.send().await.expect("the account is changed");
     }
 
-    /// Empties the queue of holds, which nothing of ours ever does.
-    pub async fn delete_holds(&self) {
-        for row in self.scan(&self.tables.holds).await {
+    /// Empties the queue of holds, which nothing of ours ever does, and gives what was in it.
+    pub async fn delete_holds(&self) -> Vec<Row> {
+        let rows = self.scan(&self.tables.holds).await;
+        for row in &rows {
             let delete = self.client.delete_item().table_name(&self.tables.holds);
             let delete = delete.key("bucket", AttributeValue::S(row["bucket"].clone()));
             delete.key("due", AttributeValue::S(row["due"].clone())).send().await.expect("the row is deleted");
+        }
+        rows
+    }
+
+    /// Makes the queue of holds what it was.
+    pub async fn restore_holds(&self, rows: Vec<Row>) {
+        self.delete_holds().await;
+        for row in rows {
+            let value = |(name, text): (String, String)| {
+                let value = if name == "amount" { AttributeValue::N(text) } else { AttributeValue::S(text) };
+                (name, value)
+            };
+            let put = self.client.put_item().table_name(&self.tables.holds);
+            put.set_item(Some(row.into_iter().map(value).collect())).send().await.expect("the row is put");
         }
     }
 
