@@ -3,6 +3,7 @@
 //! Decides nothing about a call: the handler does, and this tells what became of it. Never prints a query or a signature of a
 //! caller.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
+use tracing::warn;
 
 use super::function_url::{Call, event};
 use super::{ANY, CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
@@ -24,9 +26,13 @@ use crate::offerwall::{Claim, Happened};
 use crate::preset::Class;
 use crate::sample::{self, Sample};
 use crate::store::{Store, StoreError};
+use crate::workers::{self, Released};
 
 /// The largest body that a function URL takes.
 const BODY_MAX: usize = 6 * 1024 * 1024;
+
+/// How often due holds are looked for: more often than in a deployment, since somebody is watching.
+const ROUND_EVERY: Duration = Duration::from_secs(10);
 
 /// Where to serve.
 #[derive(Debug, Clone)]
@@ -51,12 +57,31 @@ pub async fn serve(options: &Serve) -> Result<(), CannotRun> {
     embedded.announce()?;
 
     say(introduction(&config, address, &embedded.endpoint(), &options.data));
+    let store = app.store().clone();
     let router = Router::new().fallback(answer).with_state(Arc::new(app));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     tokio::select! {
         ended = async { axum::serve(listener, service).await } => ended.map_err(CannotRun::Server),
+        never = release_holds(&store, &config.function) => match never {},
         // A call that is cut off here is as safe to repeat as one that meets a crash.
         () = stop => Ok(()),
+    }
+}
+
+/// What a schedule does in a deployment: held coins that are due become available.
+async fn release_holds(store: &Store, function: &str) -> Infallible {
+    let mut rounds = tokio::time::interval(ROUND_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        rounds.tick().await;
+        let deadline = Instant::now() + workers::ROUND_MAX;
+        match workers::release_holds(store, function, Timestamp::now(), deadline).await {
+            Ok(Released { released: 0, .. }) => {}
+            Ok(Released { released, .. }) => {
+                say(format_args!("{}  released {released} that were held", Timestamp::now().strftime("%H:%M:%SZ")));
+            }
+            Err(problem) => warn!(error = %problem, "due holds are not released; the next round tries again"),
+        }
     }
 }
 

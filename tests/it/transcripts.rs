@@ -57,8 +57,13 @@ pub async fn assert_replays_without_times(session: &Path, shell: Shell) {
     snapbox::assert_data_eq!(replayed, snapbox::Data::read_from(session, None));
 }
 
+/// What a session prints in a folder with the files of the folder of its name.
 async fn replayed(session: &Path, shell: Shell) -> String {
     let folder = tempfile::tempdir().unwrap();
+    let files = session.with_extension("");
+    if files.is_dir() {
+        copy(&files, folder.path());
+    }
     let (transcript, path) = (fs::read_to_string(session).unwrap(), folder.path().to_owned());
     tokio::task::spawn_blocking(move || replay(&transcript, &path, &shell)).await.unwrap()
 }
