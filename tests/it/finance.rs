@@ -524,6 +524,7 @@ async fn a_month_is_closed_at_the_command_line_and_what_does_not_agree_is_found_
         // In the past for every clock.
         november_of(&ledger(world), 2025).await;
         replay(world, "month.txt").await;
+        replay(world, "statement.txt").await;
         world.change_account("bob", "available", "3").await;
         let holds = world.delete_holds().await;
         world.put_hold("standard/77", "bob", "12").await;
