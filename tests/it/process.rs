@@ -141,7 +141,7 @@ async fn killed_at_random_points_and_told_again_the_books_balance() {
         let mut rng = Rng::with_seed(7);
         let api = RuntimeApi::start().await;
         let mut function = start(world, &api);
-        let mut model = Model::default();
+        let mut model = Model::new(false);
         let mut kills = 0;
         for _ in 0..120 {
             let event = Event {

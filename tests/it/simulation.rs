@@ -3,11 +3,13 @@
 //! `POSTBACK_SIMULATION_SEED=<n>` runs one seed, `POSTBACK_SIMULATION_STEPS=<n>` sets how long each runs.
 
 use fastrand::Rng;
+use jiff::{SignedDuration, Timestamp};
 use postback::config::environment;
+use postback::workers;
 
 use crate::faults::Fault;
 use crate::model::{Event, Model};
-use crate::world::{check_with, line};
+use crate::world::{PATIENCE, World, check_document_with, line};
 
 const USERS: usize = 4;
 const CONVERSATIONS: usize = 40;
@@ -16,16 +18,21 @@ fn variable(name: &str) -> Option<u64> {
     environment(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a whole number")))
 }
 
-async fn simulate(seed: u64, steps: u64) {
-    check_with(&[("TIME_BUDGET_MS", "3500")], async |world| {
+async fn simulate(seed: u64, steps: u64, holds: bool) {
+    let document = if holds { "[networks.standard]\nhold = \"24h\"" } else { "[networks.standard]" };
+    check_document_with(document, &[("TIME_BUDGET_MS", "3500")], async |world| {
         let mut traffic = Rng::with_seed(seed);
         let mut weather = traffic.fork();
         let faults: Vec<_> = Fault::all().into_iter().filter(|fault| *fault != Fault::Overtaken).collect();
         world
             .proxy
             .plan(move |_| if weather.u8(..) < 64 { weather.choice(&faults).unwrap().clone() } else { Fault::None });
-        let mut model = Model::default();
+        let mut model = Model::new(holds);
         for step in 0..steps {
+            if holds && traffic.u8(..10) == 0 {
+                release(world).await;
+                model.release();
+            }
             let event = Event {
                 conversation: traffic.usize(..CONVERSATIONS),
                 reversal: traffic.u8(..3) == 0,
@@ -53,25 +60,45 @@ async fn simulate(seed: u64, steps: u64) {
                 // A late credit's first answer is like any other credit's.
                 false => assert!(answer == "200 ok (duplicate)" || (answer == "200 ok" && !event.reversal), "{place}"),
             }
-            let balances = world.balances().await;
+            let accounts = world.accounts().await;
             for user in 0..USERS {
-                let balance = balances.get(&format!("u{user}")).map_or("0", String::as_str);
-                assert_eq!(balance, model.balance(user).to_string(), "{place}: balance of u{user}");
+                let found = accounts.get(&format!("u{user}")).cloned().unwrap_or(("0".into(), "0".into()));
+                let expected = (model.balance(user).to_string(), model.held(user).to_string());
+                assert_eq!(found, expected, "{place}: what u{user} has to spend, and what is held");
             }
         }
     })
     .await;
 }
 
+/// Rounds of the worker, a day and more later, until one finds nothing that it cannot do.
+async fn release(world: &World) {
+    for _ in 0..50 {
+        let now = Timestamp::now() + SignedDuration::from_hours(25);
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        match workers::release_holds(world.app.store(), "test", now, deadline).await {
+            Ok(round) if round.failed == 0 && !round.unfinished => return,
+            Ok(_) | Err(_) => {}
+        }
+    }
+    panic!("due holds are never released");
+}
+
 #[tokio::test]
 async fn random_traffic_with_faults_agrees_with_the_model_at_every_step() {
     let steps = variable("POSTBACK_SIMULATION_STEPS").unwrap_or(150);
     match variable("POSTBACK_SIMULATION_SEED") {
-        Some(seed) => simulate(seed, steps).await,
+        Some(seed) => simulate(seed, steps, false).await,
         None => {
             for seed in 0..3 {
-                simulate(seed, steps).await;
+                simulate(seed, steps, false).await;
             }
         }
     }
+}
+
+#[tokio::test]
+async fn random_traffic_under_a_hold_with_rounds_of_the_worker_and_faults_agrees_with_the_model_at_every_step() {
+    let steps = variable("POSTBACK_SIMULATION_STEPS").unwrap_or(100);
+    simulate(variable("POSTBACK_SIMULATION_SEED").unwrap_or(0), steps, true).await;
 }

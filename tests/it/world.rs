@@ -71,10 +71,15 @@ pub async fn check_with(variables: &[(&str, &str)], story: impl AsyncFnOnce(&Wor
 
 /// The same where the networks' settings are this document.
 pub async fn check_document(document: &str, story: impl AsyncFnOnce(&World)) {
+    check_document_with(document, &[], story).await;
+}
+
+/// The same with variables of its own.
+pub async fn check_document_with(document: &str, variables: &[(&str, &str)], story: impl AsyncFnOnce(&World)) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("networks.toml");
     std::fs::write(&file, document).unwrap();
-    check_with(&[("NETWORKS_FILE", file.to_str().unwrap())], story).await;
+    check_with(&[&[("NETWORKS_FILE", file.to_str().unwrap())], variables].concat(), story).await;
 }
 
 /// A name that no other world of this or another run on the same endpoint has.
@@ -306,12 +311,16 @@ impl World {
         self.balances().await.remove(user).unwrap_or_else(|| "0".into())
     }
 
-    /// What a user can spend, and what is held for them.
+    /// What each user can spend, and what is held for them.
+    pub async fn accounts(&self) -> BTreeMap<String, (String, String)> {
+        let part = |row: &Row, name: &str| row.get(name).cloned().unwrap_or_else(|| "0".into());
+        let rows = self.scan(&self.tables.accounts).await;
+        rows.iter().map(|row| (row["user_id"].clone(), (part(row, "available"), part(row, "held")))).collect()
+    }
+
+    /// The same of one user; nothing without an account.
     pub async fn account(&self, user: &str) -> (String, String) {
-        let mut rows = self.scan(&self.tables.accounts).await;
-        rows.retain(|row| row["user_id"] == user);
-        let part = |name: &str| rows.first().and_then(|row| row.get(name)).cloned().unwrap_or_else(|| "0".into());
-        (part("available"), part("held"))
+        self.accounts().await.remove(user).unwrap_or_else(|| ("0".into(), "0".into()))
     }
 
     /// The rows of the queue of holds, by conversation.
