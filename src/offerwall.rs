@@ -543,11 +543,10 @@ fn credit(preset: &Preset, entry: Entry) -> Vec<(Posting, Happened)> {
 /// A credit under its network's hold, where it has one.
 fn held_for_a_while(preset: &Preset, entry: Entry) -> (Entry, Happened) {
     let hold = preset.hold.filter(|_| preset.hold_above.is_none_or(|above| entry.amount > above));
-    // A time beyond what can be said is one that never comes: then a person releases.
-    match hold.map(|hold| entry.received_at.checked_add(hold).ok()) {
-        None => (entry, Happened::Credited),
-        Some(release_at) => (Entry { held: Some(Held { change: entry.amount, release_at }), ..entry }, Happened::Held),
-    }
+    let Some(hold) = hold else { return (entry, Happened::Credited) };
+    // A hold without a time waits for a person, who is told of it by a case: this one has none.
+    let release_at = Some(entry.received_at.checked_add(hold).unwrap_or(Timestamp::MAX));
+    (Entry { held: Some(Held { change: entry.amount, release_at }), ..entry }, Happened::Held)
 }
 
 /// Keeps the credit of a user whom the app does not know: it is recorded, and nobody can spend it.

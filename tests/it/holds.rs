@@ -94,6 +94,17 @@ async fn only_credits_above_a_bound_are_held_where_there_is_one() {
 }
 
 #[tokio::test]
+async fn a_hold_that_is_longer_than_time_is_still_in_the_queue_of_those_that_end() {
+    check_document("[networks.standard]\nhold = \"3500000d\"", async |world| {
+        assert_eq!(line(&world.tell("c1", "1", "42", "10").await), "200 ok");
+        assert!(world.holds().await[0]["release_at"].starts_with("9999-"), "no case tells of it");
+        assert_eq!(line(&world.tell("c1", "2", "42", "10").await), "200 ok");
+        assert!(world.holds().await.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_app_cannot_spend_what_is_held() {
     check_document(DAY, async |world| {
         world.tell("c1", "1", "42", "10").await;
