@@ -77,8 +77,9 @@ pub const ROUND_MAX: Duration = Duration::from_secs(50);
 /// What one request may take, and what is kept for the end of a round.
 const STEP: Duration = Duration::from_secs(3);
 
-/// A shard that fails this often in a row is left to the next round: what is behind it is not a single hold.
-const FAILURES_MAX: u32 = 5;
+/// A shard that DynamoDB fails this often in a row is left to the next round: what is wrong is not a single hold, which must
+/// never stop those behind it.
+const OUTAGE: u32 = 5;
 
 /// Releases what is due at `now`, until all is released or `deadline` is near; then counts, and writes the round's line.
 ///
@@ -139,7 +140,7 @@ pub async fn release_holds(
 
 /// Works one shard from its oldest hold on, page by page.
 async fn release_shard(store: &Store, shard: u32, now: Timestamp, until: Instant) -> (Released, Option<StoreError>) {
-    let (mut total, mut from, mut failures): (_, Option<Cursor>, _) = (Released::default(), None, 0);
+    let (mut total, mut from, mut outages): (_, Option<Cursor>, _) = (Released::default(), None, 0);
     loop {
         let page = match store.due_holds(shard, now, from, Instant::now() + STEP).await {
             Ok(page) => page,
@@ -158,23 +159,23 @@ async fn release_shard(store: &Store, shard: u32, now: Timestamp, until: Instant
                     continue;
                 }
             };
-            if Instant::now() >= until || failures >= FAILURES_MAX {
+            if Instant::now() >= until || outages >= OUTAGE {
                 total.left(hold.release_at);
                 total.unfinished = true;
                 return (total, None);
             }
             match release(store, &hold).await {
-                Ok(true) => (total.released, failures) = (total.released + 1, 0),
-                Ok(false) => (total.gone, failures) = (total.gone + 1, 0),
+                Ok(true) => (total.released, outages) = (total.released + 1, 0),
+                Ok(false) => (total.gone, outages) = (total.gone + 1, 0),
                 Err(problem) => {
                     error!(
                         trans_id = hold.trans_id.as_str(),
-                        error = problem,
+                        error = %problem,
                         "a hold is not released; the next round tries again"
                     );
                     total.failed += 1;
                     total.left(hold.release_at);
-                    failures += 1;
+                    outages = if matches!(problem, Unreleased::Store(_)) { outages + 1 } else { 0 };
                 }
             }
         }
@@ -185,29 +186,31 @@ async fn release_shard(store: &Store, shard: u32, now: Timestamp, until: Instant
     }
 }
 
-/// Releases one hold; `false` where somebody else did, or took the coins back.
-async fn release(store: &Store, hold: &Hold) -> Result<bool, String> {
-    let posting = ledger::release(hold, Timestamp::now());
-    match store.post(&posting, Instant::now() + STEP).await.map_err(|problem| problem.to_string())? {
-        Outcome::Posted => Ok(true),
-        Outcome::Refused(Refusal::Hold) => Ok(false),
-        // The row leaves the queue with the entry, so that a row with an entry may be one of a table that was restored.
-        Outcome::Replayed(_) => settled(store, hold).await,
-        Outcome::Conflict(stored, field) => {
-            Err(format!("it was released with another {field}, to {}; compare the hold with the entries", stored.user))
-        }
-        Outcome::Refused(refusal @ (Refusal::Companion | Refusal::Account | Refusal::Case)) => {
-            Err(format!("refused for {refusal:?}, which a release does not ask for"))
-        }
-    }
+/// Why a hold is not released.
+#[derive(Debug, thiserror::Error)]
+enum Unreleased {
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The queue and the entries do not agree: a table was restored, or a row was put by hand.
+    #[error("{0}; run `operator verify` for its user")]
+    Disagrees(String),
 }
 
-/// Tells a hold that another round released a moment ago from a row that should not be there.
-async fn settled(store: &Store, hold: &Hold) -> Result<bool, String> {
-    match store.hold_exists(hold, Instant::now() + STEP).await {
-        Ok(false) => Ok(false),
-        Ok(true) => Err("its conversation has a release already; run `operator verify` for its user".to_owned()),
-        Err(problem) => Err(problem.to_string()),
+/// Releases one hold; `false` where somebody else did, or took the coins back.
+async fn release(store: &Store, hold: &Hold) -> Result<bool, Unreleased> {
+    let posting = ledger::release(hold, Timestamp::now());
+    match store.post(&posting, Instant::now() + STEP).await? {
+        Outcome::Posted => Ok(true),
+        Outcome::Refused(Refusal::Hold) => Ok(false),
+        // The row leaves the queue with the entry: it is gone by now, or should not be there.
+        Outcome::Replayed(_) if !store.hold_exists(hold, Instant::now() + STEP).await? => Ok(false),
+        Outcome::Replayed(_) => Err(Unreleased::Disagrees("its conversation has a release already".to_owned())),
+        Outcome::Conflict(stored, field) => {
+            Err(Unreleased::Disagrees(format!("it was released with another {field}, to {}", stored.user)))
+        }
+        Outcome::Refused(refusal @ (Refusal::Companion | Refusal::Account | Refusal::Case)) => {
+            Err(Unreleased::Disagrees(format!("refused for {refusal:?}, which a release does not ask for")))
+        }
     }
 }
 

@@ -20,6 +20,14 @@ use crate::preset::Spent;
 use crate::store::{Closes, Store};
 use crate::terminal::{Lines, Reply, Table};
 
+/// How often a decision is tried on what changes under it. More than a few times is no race: what is read and what the
+/// transactions find do not agree.
+const ATTEMPTS: u32 = 5;
+
+/// What to do where they do not.
+const DISAGREES: &str =
+    "its entries and the queue of holds do not agree, or it changes all the time; run `operator verify` for its user";
+
 /// The kinds by which cases are asked for, each once.
 pub fn kinds() -> Vec<&'static str> {
     let mut kinds: Vec<_> = CaseKind::ALL.into_iter().map(CaseKind::as_str).collect();
@@ -108,9 +116,9 @@ pub async fn show(ledger: &Ledger, case_id: &str) -> Result<Reply, CannotRun> {
 /// [`CannotRun`] says why nothing was done. Where DynamoDB did not answer, the same command again settles it.
 pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: &Decision) -> Result<Reply, CannotRun> {
     let store = &ledger.store;
-    loop {
+    let cannot = |problem: &dyn Display| CannotRun::argument("case", case_id, problem);
+    for _ in 0..ATTEMPTS {
         let row = find(store, case_id).await?;
-        let cannot = |problem: &dyn Display| CannotRun::argument("case", case_id, problem);
         if let Some(closed) = &row.closed {
             let at = closed.closed_at.map(second).unwrap_or_default();
             let Decision { by, reason } = &closed.decision;
@@ -126,7 +134,7 @@ pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: 
             },
             Step::Post(posting) => match store.post(&posting, deadline()).await? {
                 Outcome::Posted => {
-                    let moved = moved(store, &posting).await?;
+                    let moved = moved(store, &posting).await;
                     let closing = posting.closes.as_ref().ok_or_else(|| cannot(&"it was not closed"))?;
                     return Ok(resolved(closing, Some(moved)));
                 }
@@ -147,6 +155,7 @@ pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: 
             },
         }
     }
+    Err(cannot(&DISAGREES))
 }
 
 /// Takes back a credit, though its network did not say so.
@@ -161,7 +170,7 @@ pub async fn reverse(ledger: &Ledger, network: &Network, id: &str, decision: &De
     // What counts for a reversal of the network's own counts for one by hand; for a network that is none any more, the usual.
     let settings = ledger.settings().await?;
     let spent = settings.catalogue.preset(network).map_or(Spent::default(), |preset| preset.spent);
-    loop {
+    for _ in 0..ATTEMPTS {
         let conversation = store.conversation(&trans_id, deadline()).await?;
         let by_hand = offerwall::reverse_by_hand(&conversation, decision, Timestamp::now());
         let claim = by_hand.map_err(|problem| cannot(&problem))?;
@@ -175,7 +184,7 @@ pub async fn reverse(ledger: &Ledger, network: &Network, id: &str, decision: &De
         for posting in offerwall::reversals(spent, claim, &conversation, balance) {
             match store.post(&posting, deadline()).await? {
                 Outcome::Posted => {
-                    let mut moved = moved(store, &posting).await?;
+                    let mut moved = moved(store, &posting).await;
                     for case in &posting.cases {
                         moved.line("case", case.id());
                     }
@@ -196,6 +205,7 @@ pub async fn reverse(ledger: &Ledger, network: &Network, id: &str, decision: &De
             }
         }
     }
+    Err(cannot(&DISAGREES))
 }
 
 async fn find(store: &Store, case_id: &str) -> Result<CaseRow, CannotRun> {
@@ -210,8 +220,8 @@ async fn conversation(store: &Store, row: &CaseRow) -> Result<Vec<Entry>, Cannot
     }
 }
 
-/// What a posting changed, and where its accounts stand.
-async fn moved(store: &Store, posting: &Posting) -> Result<Lines, CannotRun> {
+/// What a posting changed, and where its accounts stand, as far as that can be read: what was done is said whatever happens.
+async fn moved(store: &Store, posting: &Posting) -> Lines {
     let mut lines = Lines::default();
     for entry in [Some(&posting.entry), posting.companion.as_ref()].into_iter().flatten() {
         let held = match entry.held {
@@ -220,10 +230,16 @@ async fn moved(store: &Store, posting: &Posting) -> Result<Lines, CannotRun> {
         };
         let (id, status) = (&entry.trans_id, entry.status.as_str());
         lines.line("entry", format!("{id} {status} {} {}{held}", signed(entry.amount), entry.currency));
-        let account = store.account(&entry.user, &entry.currency, deadline()).await?.unwrap_or_default();
-        lines.line("balance", format!("{}: {} available, {} held", entry.user, account.available, account.held));
+        let balance = match store.account(&entry.user, &entry.currency, deadline()).await {
+            Ok(account) => {
+                let account = account.unwrap_or_default();
+                format!("{} available, {} held", account.available, account.held)
+            }
+            Err(problem) => format!("not known now: {problem}"),
+        };
+        lines.line("balance", format!("{}: {balance}", entry.user));
     }
-    Ok(lines)
+    lines
 }
 
 fn resolved(closing: &Closing, moved: Option<Lines>) -> Reply {

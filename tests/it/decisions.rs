@@ -136,6 +136,37 @@ async fn what_a_reversal_took_from_a_case_can_only_be_noted() {
 }
 
 #[tokio::test]
+async fn a_hold_that_is_lost_ends_a_decision_with_what_to_do_and_moves_nothing() {
+    check_document(&standard("cap = \"1\""), async |world| {
+        world.tell("c1", "1", "42", "2").await;
+        let rows = world.delete_holds().await;
+        for told in [resolve(world, "over_cap/standard/c1/credit", Action::Release).await, reverse(world, "c1").await] {
+            assert!(told.unwrap_err().contains("run `operator verify` for its user"));
+        }
+        assert_eq!(world.entries().await.len(), 1);
+        world.restore_holds(rows).await;
+        resolve(world, "over_cap/standard/c1/credit", Action::Release).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_done_is_said_though_the_balance_cannot_be_read() {
+    check_document(&standard("cap = \"1\""), async |world| {
+        world.tell("c1", "1", "42", "2").await;
+        let mut reads = 0;
+        world.proxy.plan(move |request| {
+            // The first is of the case.
+            reads += usize::from(request.operation == "GetItem");
+            if reads > 1 { Fault::Error("AccessDeniedException") } else { Fault::None }
+        });
+        let told = resolve(world, "over_cap/standard/c1/credit", Action::Release).await.unwrap();
+        assert!(told.contains("42: not known now: ") && told.contains("released"), "{told}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn people_who_resolve_the_same_case_at_once_move_its_coins_once() {
     check_document(&standard("cap = \"1\""), async |world| {
         for number in 0..8 {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
+use postback::id::TransId;
+use postback::store::shard;
 use postback::workers::{self, Released};
 use serde_json::json;
 
@@ -235,6 +237,29 @@ async fn a_row_that_does_not_read_stops_no_other() {
         assert_eq!((round.released, round.failed), (9, 1));
         world.mend_hold("c3", "1").await;
         assert_eq!(world.release(later(25)).await, released(1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rows_that_should_not_be_there_stop_no_hold_behind_them_and_are_told() {
+    check_document(DAY, async |world| {
+        // One shard of the queue.
+        let all = (0..).map(|number| format!("c{number}"));
+        let same = |id: &String| shard(&TransId::new(&format!("standard/{id}")).unwrap()) == 3;
+        let ids: Vec<_> = all.filter(same).take(9).collect();
+        for id in &ids[..8] {
+            world.tell(id, "1", "42", "1").await;
+        }
+        let stale = world.holds().await;
+        assert_eq!(world.release(later(25)).await, released(8));
+        // The table of holds alone is restored to a moment before that; then life goes on.
+        world.restore_holds(stale).await;
+        world.tell(&ids[8], "1", "42", "10").await;
+        let round = world.release(later(48)).await;
+        assert_eq!((round.released, round.failed, round.unfinished), (1, 8, false));
+        assert_eq!(world.account("42").await, parts("18", "0"), "nothing is paid twice");
+        world.delete_holds().await;
     })
     .await;
 }

@@ -128,8 +128,8 @@ impl Function {
 }
 
 async fn total(world: &World) -> Amount {
-    let balances = world.balances().await.into_values();
-    balances.fold(Amount::ZERO, |sum, text| sum.checked_add(Amount::stored(&text).unwrap()).unwrap())
+    let parts = world.accounts().await.into_values().flat_map(|(available, held)| [available, held]);
+    parts.fold(Amount::ZERO, |sum, text| sum.checked_add(Amount::stored(&text).unwrap()).unwrap())
 }
 
 /// A call, what its requests meet, its outcome, and what it counts beside itself.

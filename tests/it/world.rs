@@ -238,22 +238,27 @@ impl World {
     }
 
     /// Spends coins as an app does, past the postbacks: an entry and the account in one transaction, if the coins are
-    /// there.
+    /// there. The entry has what a ledger needs and nothing for finance.
     pub async fn spend(&self, user: &str, amount: &str) {
-        self.spend_on(&unique(), user, amount).await;
+        self.spend_with(&unique(), user, amount, HashMap::new()).await;
     }
 
-    /// The same for an order of the app's.
+    /// The same for an order of the app's, with what finance reads.
     pub async fn spend_on(&self, order: &str, user: &str, amount: &str) {
         let now = format!("{:.3}", Timestamp::now());
+        let day = format!("app#{}#0", &now[..10]);
+        let more = [("network", "app".to_owned()), ("received_at", now), ("day", day)];
+        let more = more.map(|(name, value)| (name.to_owned(), AttributeValue::S(value))).into();
+        self.spend_with(order, user, amount, more).await;
+    }
+
+    async fn spend_with(&self, order: &str, user: &str, amount: &str, more: HashMap<String, AttributeValue>) {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let number = |text: &str| AttributeValue::N(text.to_owned());
         let entry = Put::builder()
             .table_name(&self.tables.transactions)
+            .set_item(Some(more))
             .item("trans_id", text(&format!("app/{order}")))
-            .item("network", text("app"))
-            .item("received_at", text(&now))
-            .item("day", text(&format!("app#{}#0", &now[..10])))
             .item("status", text("spend"))
             .item("user_id", text(user))
             .item("currency", text("coins"))
