@@ -142,6 +142,8 @@ fn told(id: &str, status: &str, user: &str, amount: &str) -> String {
 /// The network of [`steps`].
 const NETWORK: &str = r#"[networks.standard]
 cap = "100"
+hold = "24h"
+hold_above = "50"
 source = { mode = "enforce", addresses = ["192.0.2.7"] }
 classes = [
     { when = { status = "1" }, is = "credit" },
@@ -177,6 +179,8 @@ fn steps() -> Vec<Step> {
             "understood=1 cases_opened=1 cases_over_cap=1 coins_suspended=123456789012345.67",
         ),
         clean(told("c3", "2", "42", ""), "reversed", "understood=1 coins_reversed=123456789012345.67"),
+        clean(told("c3h", "1", "42", "50.01"), "held", "understood=1 coins_held=50.01"),
+        clean(told("c3h", "2", "42", ""), "reversed", "understood=1 coins_reversed=50.01"),
         clean(told("c4", "1", "42", "0.001"), "credited", "understood=1"),
         clean(told("c5", "1", "7", "0.07"), "credited", "understood=1 coins_credited=0.07"),
         clean(told("c6", "3", "7", "1"), "pending", "understood=1"),
