@@ -91,9 +91,9 @@ impl Line {
 
     /// By how much the line says that all balances together changed.
     fn change(&self) -> Amount {
-        let reversed = self.coins("coins_reversed").negated();
-        let credited = self.coins("coins_credited").checked_add(self.coins("coins_suspended")).unwrap();
-        credited.checked_add(reversed).unwrap()
+        let given = ["coins_credited", "coins_held", "coins_suspended"].map(|metric| self.coins(metric));
+        let sum = given.into_iter().fold(Amount::ZERO, |sum, coins| sum.checked_add(coins).unwrap());
+        sum.checked_add(self.coins("coins_reversed").negated()).unwrap()
     }
 }
 
