@@ -11,6 +11,7 @@ use crate::ledger::{
     Status, held_now,
 };
 use crate::money::Amount;
+use crate::preset::UnknownUsers;
 
 /// What a person wants to do about a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub enum Step {
 /// Why an action cannot be done, and what can.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CannotResolve {
-    #[error("its coins are not held any more; close it with --note")]
+    #[error("its coins are not held, or not held any more; close it with --note")]
     NothingHeld,
     #[error("its coins are in suspense, which belongs to nobody: give them to a user with --assign")]
     Suspense,
@@ -56,7 +57,7 @@ pub enum CannotResolve {
     NoUser,
 }
 
-/// What an action does about a case, given the entries of its conversation.
+/// What an action does about a case, given the entries of its conversation, and whether its network's users must be known.
 ///
 /// # Errors
 ///
@@ -64,6 +65,7 @@ pub enum CannotResolve {
 pub fn resolve(
     case: &Case,
     conversation: &[Entry],
+    users: UnknownUsers,
     action: &Action,
     decision: &Decision,
     now: Timestamp,
@@ -99,7 +101,7 @@ pub fn resolve(
             }
             let entry = Entry {
                 trans_id: trans_id.clone(),
-                status: Status::Adjust(case.kind),
+                status: Status::Adjust(correction(case.kind)),
                 user: user.clone(),
                 currency: currency.clone(),
                 amount: *amount,
@@ -112,8 +114,27 @@ pub fn resolve(
                 offer: Offer::default(),
                 decision: None,
             };
-            post(Posting::of(entry), Resolution::Adjusted(*amount))
+            let guards = match users {
+                UnknownUsers::Create => Vec::new(),
+                UnknownUsers::Require => vec![Guard::Known],
+            };
+            post(Posting { guards, ..Posting::of(entry) }, Resolution::Adjusted(*amount))
         }
+    }
+}
+
+/// The kind that a correction is named after. A reversal that came first has two cases once its credit follows; it is
+/// corrected once.
+fn correction(kind: CaseKind) -> CaseKind {
+    match kind {
+        CaseKind::ReversalWithoutCredit => CaseKind::LateCredit,
+        CaseKind::Conflict(_)
+        | CaseKind::LateCredit
+        | CaseKind::Overdrawn
+        | CaseKind::Shortfall
+        | CaseKind::OverCap
+        | CaseKind::UnknownUser
+        | CaseKind::SettingsBroken => kind,
     }
 }
 
@@ -172,7 +193,7 @@ mod tests {
     fn attempt(kind: CaseKind, entry: &Entry, more: &[Entry], action: &Action) -> Result<Step, CannotResolve> {
         let conversation = [std::slice::from_ref(entry), more].concat();
         let case = Case::about(kind, entry, String::new());
-        resolve(&case, &conversation, action, &decision(), Timestamp::MAX)
+        resolve(&case, &conversation, UnknownUsers::Create, action, &decision(), Timestamp::MAX)
     }
 
     fn posting(step: Result<Step, CannotResolve>) -> Posting {
@@ -245,7 +266,7 @@ mod tests {
         let about = About::Settings(7);
         let case =
             Case { kind: CaseKind::SettingsBroken, about, detail: String::new(), opened_at: Timestamp::UNIX_EPOCH };
-        let tried = |action| resolve(&case, &[], &action, &decision(), Timestamp::MAX);
+        let tried = |action| resolve(&case, &[], UnknownUsers::Create, &action, &decision(), Timestamp::MAX);
         assert_eq!(tried(Action::Adjust(amount("1"))), Err(CannotResolve::NoUser));
         assert!(matches!(tried(Action::Note), Ok(Step::Close(_))));
     }

@@ -15,8 +15,8 @@ use crate::event::{Answer, ContentType, Request};
 use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
 use crate::id::{Currency, IdError, TransId, UserId};
 use crate::ledger::{
-    Case, CaseKind, Decision, Entry, Evidence, Field, Guard, Held, OFFER_ID_MAX, OFFER_NAME_MAX, Offer, Outcome,
-    Posting, SOURCE_IP_MAX, Status, held_now, holder,
+    Account, Case, CaseKind, Decision, Entry, Evidence, Field, Guard, Held, OFFER_ID_MAX, OFFER_NAME_MAX, Offer,
+    Outcome, Posting, SOURCE_IP_MAX, Status, held_now, holder,
 };
 use crate::money::{Amount, AmountError, RECEIVED_LENGTH_MAX, Received, Scale};
 use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Spent, Unit, UnknownUsers};
@@ -416,10 +416,10 @@ pub fn needs_conversation(claim: &Claim) -> bool {
 /// Whose balance the plan of this claim depends on beside its conversation: where a loss is ours, how large it is.
 pub fn needs_balance(spent: Spent, status: Status, conversation: &[Entry]) -> Option<(&UserId, &Currency)> {
     let credit = conversation.iter().find(|known| known.status == Status::Credit)?;
-    let spendable = !credit.amount.is_zero() && held_now(conversation).is_none();
     let reversed = conversation.iter().any(|known| known.status == Status::Reversal);
-    let absorbs = spent == Spent::Absorb && status == Status::Reversal && spendable && !reversed;
-    absorbs.then(|| (holder(credit, conversation), &credit.currency))
+    let absorbs = spent == Spent::Absorb && status == Status::Reversal && !reversed;
+    let spendable = given(credit, conversation).available > Amount::ZERO;
+    (absorbs && spendable).then(|| (holder(credit, conversation), &credit.currency))
 }
 
 /// The postings that settle a claim, to be tried in order until one is not refused, each with what it then means.
@@ -553,8 +553,10 @@ fn held_for_a_while(preset: &Preset, entry: Entry) -> (Entry, Happened) {
 fn suspend(preset: &Preset, mut entry: Entry) -> Posting {
     entry.held = Some(Held { change: entry.amount, release_at: None });
     let user = std::mem::replace(&mut entry.user, UserId::suspense(&preset.network));
+    let capped = preset.cap.filter(|cap| entry.amount > *cap);
+    let capped = capped.map(|cap| format!(" It is above the cap of {cap} too.")).unwrap_or_default();
     let detail = format!(
-        "The credit of {} is for user {user}, whom the app does not know: the coins are kept in {}.",
+        "The credit of {} is for user {user}, whom the app does not know: the coins are kept in {}.{capped}",
         entry.amount, entry.user
     );
     entry.user_received = Some(user.clone());
@@ -568,7 +570,8 @@ fn suspend(preset: &Preset, mut entry: Entry) -> Posting {
 pub fn reversals(spent: Spent, mut entry: Entry, conversation: &[Entry], balance: Option<Amount>) -> Vec<Posting> {
     let Some(credit) = conversation.iter().find(|known| known.status == Status::Credit) else { return Vec::new() };
     let holder = holder(credit, conversation);
-    entry.amount = credit.amount.negated();
+    let given = given(credit, conversation);
+    entry.amount = given.available.checked_add(given.held).unwrap_or(credit.amount).negated();
     entry.currency = credit.currency.clone();
     if entry.user != *holder {
         entry.user_received = Some(std::mem::replace(&mut entry.user, holder.clone()));
@@ -583,38 +586,50 @@ pub fn reversals(spent: Spent, mut entry: Entry, conversation: &[Entry], balance
     }
     if let Some(hold) = held_now(conversation) {
         posting.entry.held = Some(Held { change: hold.amount.negated(), release_at: hold.release_at });
+    }
+    // What is held is there. What a correction took before is given back.
+    if given.available <= Amount::ZERO {
         return vec![posting];
     }
-    if credit.amount.is_zero() {
-        return vec![posting];
-    }
-    let covered = Posting { guards: vec![Guard::AtLeast(credit.amount)], ..posting.clone() };
+    let covered = Posting { guards: vec![Guard::AtLeast(given.available)], ..posting.clone() };
     let spent = match spent {
-        Spent::Negative => Some(overdraw(posting, credit)),
-        Spent::Absorb => balance.and_then(|balance| absorb(posting, credit, balance)),
+        Spent::Negative => Some(overdraw(posting, given.available)),
+        Spent::Absorb => balance.and_then(|balance| absorb(posting, given, balance)),
     };
     [Some(covered), spent].into_iter().flatten().collect()
 }
 
+/// What a conversation gave to whoever has its coins: its credit, as people corrected it. All of it is zero where a correction
+/// took more than was credited.
+fn given(credit: &Entry, conversation: &[Entry]) -> Account {
+    let holder = holder(credit, conversation);
+    let corrections = conversation.iter().filter(|entry| {
+        matches!(entry.status, Status::Adjust(_)) && entry.user == *holder && entry.currency == credit.currency
+    });
+    let sum = corrections.fold(credit.amount, |sum, entry| sum.checked_add(entry.amount).unwrap_or(sum));
+    let held = held_now(conversation).map_or(Amount::ZERO, |hold| hold.amount);
+    let available = sum.max(Amount::ZERO).checked_add(held.negated()).unwrap_or(credit.amount);
+    Account { available, held }
+}
+
 /// Takes coins that were spent: the balance goes below zero.
-fn overdraw(mut posting: Posting, credit: &Entry) -> Posting {
-    let detail =
-        format!("The credit of {} was spent before it was reversed: the balance went below zero.", credit.amount);
-    posting.guards = vec![Guard::Below(credit.amount)];
+fn overdraw(mut posting: Posting, given: Amount) -> Posting {
+    let detail = format!("The credit of {given} was spent before it was reversed: the balance went below zero.");
+    posting.guards = vec![Guard::Below(given)];
     posting.cases.push(Case::about(CaseKind::Overdrawn, &posting.entry, detail));
     posting
 }
 
 /// Takes what is left of coins that were spent, and nothing below zero: the rest is our loss. `None` where all are there.
-fn absorb(mut posting: Posting, credit: &Entry, balance: Amount) -> Option<Posting> {
+fn absorb(mut posting: Posting, given: Account, balance: Amount) -> Option<Posting> {
     let left = balance.max(Amount::ZERO);
-    let absorbed = credit.amount.checked_add(left.negated()).filter(|absorbed| *absorbed > Amount::ZERO)?;
-    posting.entry.amount = left.negated();
+    let absorbed = given.available.checked_add(left.negated()).filter(|absorbed| *absorbed > Amount::ZERO)?;
+    posting.entry.amount = left.checked_add(given.held)?.negated();
     posting.entry.absorbed = absorbed;
     posting.guards = vec![Guard::Exactly(balance)];
     let detail = format!(
         "The credit of {} was spent before it was reversed: {left} were left and taken, {absorbed} are our loss.",
-        credit.amount
+        given.available
     );
     let case = Case::about(CaseKind::Shortfall, &posting.entry, detail);
     posting.cases.push(case);

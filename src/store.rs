@@ -30,7 +30,9 @@ use crate::tally;
 
 use cases::{CLOSE, IS_OPEN, close_names, close_values};
 use items::Attributes;
-use items::{account_from, account_key, case_item, entry_from, entry_item, hold_item, hold_key, number, string};
+use items::{
+    account_from, account_key, case_item, day_names, entry_from, entry_item, hold_item, hold_key, number, string,
+};
 
 pub use cases::{Closes, Opened};
 pub use holds::{Cursor, DuePage};
@@ -324,16 +326,17 @@ impl Store {
                 }
                 Guard::Exactly(balance) => ("available = :bound", Some(*balance), None),
                 Guard::CreditedAtMost(day, most) => {
-                    adds.push("credited_today :counted");
-                    ("credited_on >= :day AND credited_today <= :bound", Some(*most), Some(*day))
+                    adds.push("#today :counted");
+                    ("#on >= :day AND #today <= :bound", Some(*most), Some(*day))
                 }
                 Guard::CreditedMoreThan(day, most) => {
                     update = update.expression_attribute_values(":day", string(day.to_string()));
-                    ("credited_on >= :day AND credited_today > :bound", Some(*most), None)
+                    update = update.set_expression_attribute_names(Some(day_names(&entry.trans_id)));
+                    ("#on >= :day AND #today > :bound", Some(*most), None)
                 }
                 Guard::FirstOf(day) => {
-                    sets.extend(["credited_on = :day", "credited_today = :counted"]);
-                    ("(attribute_not_exists(credited_on) OR credited_on < :day)", None, Some(*day))
+                    sets.extend(["#on = :day", "#today = :counted"]);
+                    ("(attribute_not_exists(#on) OR #on < :day)", None, Some(*day))
                 }
             };
             conditions.push(condition);
@@ -342,6 +345,7 @@ impl Store {
             }
             if let Some(day) = day {
                 update = update.expression_attribute_values(":day", string(day.to_string()));
+                update = update.set_expression_attribute_names(Some(day_names(&entry.trans_id)));
                 update = update.expression_attribute_values(":counted", number(entry.amount));
             }
         }

@@ -91,9 +91,14 @@ pub fn fail(line: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// A text with its control characters written out, so that none is overlooked and none reaches the terminal.
+/// A text with its control characters, and those that turn its direction, written out, so that none is overlooked and none reaches the terminal.
 pub fn visible(text: &str) -> String {
-    let write = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
+    // The second turn the direction of what follows: a text could show itself as another.
+    let hidden = |char: char| {
+        char.is_control()
+            || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let write = |char: char| if hidden(char) { char.escape_default().to_string() } else { char.to_string() };
     text.chars().map(write).collect()
 }
 

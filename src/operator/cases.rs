@@ -16,7 +16,7 @@ use crate::ledger::{
 };
 use crate::money::Amount;
 use crate::offerwall;
-use crate::preset::Spent;
+use crate::preset::{Spent, UnknownUsers};
 use crate::store::{Closes, Store};
 use crate::terminal::{Lines, Reply, Table};
 
@@ -45,7 +45,10 @@ pub async fn open(ledger: &Ledger, kind: Option<&str>, network: Option<&Network>
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
         match row {
-            Ok(row) if kind.is_none_or(|kind| row.case.kind.as_str() == kind) => found.push(row),
+            // Somebody may have closed it by hand, and left it in the index.
+            Ok(row) if row.closed.is_none() && kind.is_none_or(|kind| row.case.kind.as_str() == kind) => {
+                found.push(row);
+            }
             Ok(_) => {}
             Err(problem) => unreadable.push(problem),
         }
@@ -117,6 +120,7 @@ pub async fn show(ledger: &Ledger, case_id: &str) -> Result<Reply, CannotRun> {
 pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: &Decision) -> Result<Reply, CannotRun> {
     let store = &ledger.store;
     let cannot = |problem: &dyn Display| CannotRun::argument("case", case_id, problem);
+    let settings = ledger.settings().await?;
     for _ in 0..ATTEMPTS {
         let row = find(store, case_id).await?;
         if let Some(closed) = &row.closed {
@@ -125,7 +129,9 @@ pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: 
             return Err(cannot(&format_args!("closed already, {at} by {by}: {} ({reason})", closed.resolution)));
         }
         let conversation = conversation(store, &row).await?;
-        let step = cases::resolve(&row.case, &conversation, action, decision, Timestamp::now());
+        let users = network_of(&row.case).and_then(|network| settings.catalogue.preset(&network).ok());
+        let users = users.map_or(UnknownUsers::default(), |preset| preset.unknown_users);
+        let step = cases::resolve(&row.case, &conversation, users, action, decision, Timestamp::now());
         match step.map_err(|problem| cannot(&problem))? {
             Step::Close(closing) => match store.close(&closing, deadline()).await? {
                 Closes::Now => return Ok(resolved(&closing, None)),
@@ -209,8 +215,22 @@ pub async fn reverse(ledger: &Ledger, network: &Network, id: &str, decision: &De
 }
 
 async fn find(store: &Store, case_id: &str) -> Result<CaseRow, CannotRun> {
-    let row = store.case(case_id, deadline()).await?;
-    row.ok_or_else(|| CannotRun::argument("case", case_id, "there is none; `operator cases` lists those that are open"))
+    /// Longer than any key of ours; DynamoDB would refuse it in words of its own.
+    const LONGEST: usize = 512;
+    let row = match case_id.len() {
+        1..=LONGEST => store.case(case_id, deadline()).await?,
+        _ => None,
+    };
+    let shown = &case_id[..case_id.floor_char_boundary(LONGEST)];
+    row.ok_or_else(|| CannotRun::argument("case", shown, "there is none; `operator cases` lists those that are open"))
+}
+
+/// The network that a case is about.
+fn network_of(case: &Case) -> Option<Network> {
+    match &case.about {
+        About::Entry { trans_id, .. } => Network::new(trans_id.network()).ok(),
+        About::Settings(_) => None,
+    }
 }
 
 async fn conversation(store: &Store, row: &CaseRow) -> Result<Vec<Entry>, CannotRun> {

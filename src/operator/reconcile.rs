@@ -57,6 +57,8 @@ pub struct ReconcileArguments {
 pub enum CannotReconcile {
     #[error("{}: {problem}", file.display())]
     File { file: PathBuf, problem: io::Error },
+    #[error("{} is there already, or is asked for twice: name another file, or delete it", .0.display())]
+    Exists(PathBuf),
     #[error("{0}")]
     Options(ProfileError),
     #[error("{}: {problem}", file.display())]
@@ -125,6 +127,13 @@ impl Job {
     ///
     /// [`CannotReconcile`]; nothing was written.
     pub fn open(arguments: ReconcileArguments) -> Result<Job, CannotReconcile> {
+        let written = [&arguments.csv, &arguments.html, &arguments.save_profile];
+        let written: Vec<_> = written.into_iter().flatten().collect();
+        for (place, file) in written.iter().enumerate() {
+            if file.symlink_metadata().is_ok() || written[..place].contains(file) {
+                return Err(CannotReconcile::Exists((*file).clone()));
+            }
+        }
         let draft = match &arguments.profile {
             None => arguments.draft.clone(),
             Some(file) => {

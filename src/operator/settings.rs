@@ -136,7 +136,9 @@ impl Plan {
         let old = standing.in_force.as_ref().map(|version| (version.name(), version.document.as_str()));
         let old = old.as_ref().map(|(name, document)| (name.as_str(), *document));
         let difference = difference(old, (name, &document)).map_err(faults)?;
-        let number = standing.newest.as_ref().map_or(0, |newest| newest.number) + 1;
+        let newest = standing.newest.as_ref().map_or(0, |newest| newest.number);
+        let last = || CannotRun::argument("version", &newest.to_string(), "no version can follow it; delete that row");
+        let number = newest.checked_add(1).ok_or_else(last)?;
         Ok(Plan { standing, difference, document, number })
     }
 

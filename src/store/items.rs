@@ -66,6 +66,14 @@ pub fn shard(trans_id: &TransId) -> u32 {
     hash % SHARDS
 }
 
+/// What an account counts of a day's credits, for each network by itself: the day, and their sum.
+pub(super) fn day_names(trans_id: &TransId) -> HashMap<String, String> {
+    let network = trans_id.network();
+    [("#on", "credited_on"), ("#today", "credited_today")]
+        .map(|(name, attribute)| (name.to_owned(), format!("{attribute}/{network}")))
+        .into()
+}
+
 /// The partition of the index `by_day` that an entry is in: `<network>#<day>#<shard>`.
 fn day_shard(entry: &Entry) -> String {
     let day = &time(entry.received_at)[..10];

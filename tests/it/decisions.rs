@@ -151,6 +151,64 @@ async fn a_hold_that_is_lost_ends_a_decision_with_what_to_do_and_moves_nothing()
 }
 
 #[tokio::test]
+async fn a_conversion_that_was_corrected_is_reversed_as_it_was_corrected() {
+    for (rules, adjusted, spent, expected, cases) in [
+        ("", "-5", "0", "20", 1),
+        ("", "5", "0", "20", 1),
+        ("", "-15", "0", "15", 1),
+        ("", "-5", "22", "-2", 2),
+        ("spent = \"absorb\"", "-5", "22", "0", 2),
+        ("hold = \"24h\"", "-5", "0", "20", 1),
+        ("hold = \"24h\"", "5", "0", "20", 1),
+        ("hold = \"24h\"", "5", "22", "-2", 2),
+        ("hold = \"24h\"\nspent = \"absorb\"", "5", "22", "0", 2),
+    ] {
+        check_document(&standard(rules), async |world| {
+            let place = format!("{rules}: adjusted by {adjusted}, then {spent} were spent");
+            world.tell("other", "1", "42", "20").await;
+            world.release(Timestamp::now() + SignedDuration::from_hours(25)).await;
+            world.tell("c1", "1", "42", "10").await;
+            world.tell("c1", "1", "42", "5").await;
+            resolve(world, "conflict/standard/c1/credit/amount", adjust(adjusted)).await.unwrap();
+            if spent != "0" {
+                world.spend("42", spent).await;
+            }
+            assert_eq!(line(&world.tell("c1", "2", "42", "10").await), "200 ok", "{place}");
+            assert_eq!(world.account("42").await, parts(expected, "0"), "{place}");
+            assert_eq!(world.cases().await.len(), cases, "{place}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_reversal_that_came_first_is_corrected_once_though_it_has_two_cases() {
+    check_document(&standard(""), async |world| {
+        world.tell("c1", "2", "42", "10").await;
+        world.tell("c1", "1", "42", "10").await;
+        resolve(world, "late_credit/standard/c1/credit", adjust("10")).await.unwrap();
+        let told = resolve(world, "reversal_without_credit/standard/c1/reversal", adjust("10")).await.unwrap_err();
+        assert!(told.contains("has an entry `adjust_late_credit` already"), "{told}");
+        resolve(world, "reversal_without_credit/standard/c1/reversal", Action::Note).await.unwrap();
+        assert_eq!(world.balance("42").await, "10");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_correction_makes_no_account_where_users_must_be_known() {
+    check_document(&standard("unknown_users = \"require\""), async |world| {
+        world.tell("c1", "2", "4Z", "10").await;
+        world.tell("c1", "1", "4Z", "10").await;
+        let told = resolve(world, "late_credit/standard/c1/credit", adjust("10")).await.unwrap_err();
+        assert!(told.contains("user 4Z has no account"), "{told}");
+        world.make_account("4Z").await;
+        resolve(world, "late_credit/standard/c1/credit", adjust("10")).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_was_done_is_said_though_the_balance_cannot_be_read() {
     check_document(&standard("cap = \"1\""), async |world| {
         world.tell("c1", "1", "42", "2").await;

@@ -595,6 +595,7 @@ fn a_month_is_closed_with_files_and_its_profile_serves_the_next_one() {
     std::fs::write(folder.path().join("december.csv"), "id,amount,time\na,5,2026-12-02\n").unwrap();
     let mut second = arguments(folder.path(), "december.csv", Draft::default());
     second.profile = second.save_profile.take();
+    (second.csv, second.html) = (None, None);
     let (clean, text) = run(second, "a credit 5 - 42 2026-12-02T10:00:00Z").unwrap();
     assert!(clean && text.contains("matched"), "{text}");
 }
@@ -620,6 +621,12 @@ fn what_cannot_run_says_so_in_one_line_and_writes_nothing() {
     let mut backwards = arguments(here, "ok.csv", plain());
     backwards.from = "2026-12-03".parse().ok();
     wrong.push((backwards, "ok.csv: --from 2026-12-03 is after --to 2026-12-02"));
+    let mut itself = arguments(here, "ok.csv", plain());
+    itself.csv = Some(here.join("ok.csv"));
+    wrong.push((itself, "ok.csv is there already, or is asked for twice: name another file, or delete it"));
+    let mut twice = arguments(here, "ok.csv", plain());
+    twice.html.clone_from(&twice.csv);
+    wrong.push((twice, "differences.csv is there already, or is asked for twice: name another file, or delete it"));
     let mut profile = arguments(here, "ok.csv", plain());
     profile.profile = Some(here.join("bad.toml"));
     wrong.push((profile, "bad.toml: line 2: duplicate key"));

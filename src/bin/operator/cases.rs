@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use postback::cases::Action;
 use postback::id::{Network, UserId};
 use postback::operator::{CannotRun, cases};
-use postback::terminal::Reply;
+use postback::terminal::{self, Reply};
 
 use crate::{Decides, Everywhere};
 
@@ -96,5 +96,5 @@ pub async fn run(command: Command, everywhere: &Everywhere) -> Result<Reply, Can
 }
 
 fn named(network: &str) -> Result<Network, CannotRun> {
-    Network::new(network).map_err(|problem| CannotRun::Network(network.to_owned(), problem.to_string()))
+    Network::new(network).map_err(|problem| CannotRun::Network(terminal::visible(network), problem.to_string()))
 }
