@@ -100,7 +100,7 @@ pub async fn run(Command::Settings(command): Command, everywhere: &Everywhere) -
 async fn put(name: &str, document: String, puts: &Puts, everywhere: &Everywhere) -> Result<Reply, CannotRun> {
     let decision = puts.decides.decision()?;
     if let Some(faulty) = settings::faulty(name, &document) {
-        return Ok(faulty);
+        return Err(CannotRun::Faults(format!("nothing is put: {}", faulty.text.replace('\n', "; "))));
     }
     let ask = !puts.yes;
     if ask && (everywhere.json || !io::stdin().is_terminal()) {
