@@ -24,19 +24,26 @@ pub enum PutSettings {
 }
 
 impl Store {
-    /// The newest version, or the newest that is older than one; `None` where there is none.
+    /// The newest version, or the newest that is older than one; `None` where there is none. A row whose number is not a whole
+    /// one, which only a hand can put, is no version.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds a version whose number does not read.
+    /// [`StoreError`] when DynamoDB does not answer or refuses.
     pub async fn newest_settings(&self, before: Option<u64>, deadline: Instant) -> Result<Option<Version>, StoreError> {
         let subject =
             before.map_or_else(|| "the newest version".to_owned(), |before| format!("what came before {before}"));
         let asking = Asking { step: Step::ReadSettings, subject: &subject, deadline };
-        let request = self.versions_query(before).limit(1).send();
-        let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
-        let version = output.items().first().map(version_from).transpose();
-        version.map_err(|problem| asking.failed(problem))
+        let mut from = None;
+        loop {
+            let request = self.versions_query(before).limit(1).set_exclusive_start_key(from).send();
+            let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+            match (output.items().first().map(version_from), output.last_evaluated_key()) {
+                (Some(Ok(version)), _) => return Ok(Some(version)),
+                (_, None) => return Ok(None),
+                (_, Some(key)) => from = Some(key.clone()),
+            }
+        }
     }
 
     /// One version; `None` where there is none of that number.
@@ -58,12 +65,12 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds a version whose number does not read.
+    /// [`StoreError`] when DynamoDB does not answer or refuses.
     pub async fn settings_history(&self, before: Option<u64>, deadline: Instant) -> Result<Vec<Version>, StoreError> {
         let asking = Asking { step: Step::ReadSettings, subject: "the history", deadline };
         let request = self.versions_query(before).limit(PAGE).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
-        output.items().iter().map(|item| version_from(item).map_err(|problem| asking.failed(problem))).collect()
+        Ok(output.items().iter().filter_map(|item| version_from(item).ok()).collect())
     }
 
     /// Puts a version whose number is new: whoever puts the same number at the same time is told so, and only one is kept.

@@ -177,6 +177,21 @@ async fn settings_that_break_while_the_function_runs_never_come_into_force() {
 }
 
 #[tokio::test]
+async fn a_row_under_a_number_that_no_version_has_is_none_and_stands_in_nobodys_way() {
+    check(async |world| {
+        put(world, 1, OPEN).await;
+        world.put_settings_row("1.5").await;
+        let app = world.redeployed(&[]).await;
+        assert_eq!((in_force(&app), told(&app, "c1").await.as_str()), (Some(1), LET_IN));
+        let history = world.app.store().settings_history(None, deadline()).await.unwrap();
+        assert_eq!(history.iter().map(|version| version.number).collect::<Vec<_>>(), [1]);
+        put(world, 2, SHUT).await;
+        assert_eq!((told_later(&app, "c2").await.as_str(), in_force(&app)), (SHUT_OUT, Some(2)));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn where_no_version_ever_read_the_variables_count() {
     check(async |world| {
         put(world, 1, "enabled = []").await;

@@ -335,6 +335,13 @@ impl World {
         rows
     }
 
+    /// Puts a row into the table of settings by hand.
+    pub async fn put_settings_row(&self, version: &str) {
+        let put = self.client.put_item().table_name(&self.tables.settings);
+        let put = put.item("name", AttributeValue::S("settings".into()));
+        put.item("version", AttributeValue::N(version.into())).send().await.expect("the row is put");
+    }
+
     /// Makes an account as the app does when somebody signs up: with nothing in it.
     pub async fn make_account(&self, user: &str) {
         let put =
