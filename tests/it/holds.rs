@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::faults::Fault;
 use crate::runtime_api::{Bootstrap, RuntimeApi};
-use crate::world::{World, check, check_document, line};
+use crate::world::{SECRET, World, check, check_document, line};
 
 /// Coins become available a day after their credit.
 const DAY: &str = "[networks.standard]\nhold = \"24h\"";
@@ -308,7 +308,11 @@ async fn the_workers_binary_says_what_a_round_came_to_in_one_line_and_refuses_wo
     check_document("[networks.standard]\nhold = \"1ms\"", async |world| {
         world.tell("c1", "1", "42", "10").await;
         let api = RuntimeApi::start().await;
-        let mut process = worker(world, &api);
+        // The most that can be logged.
+        let mut variables = world.variables.clone();
+        variables.insert("LOG_LEVEL".into(), "trace".into());
+        variables.insert("AWS_SECRET_ACCESS_KEY".into(), "not-for-any-log".into());
+        let mut process = Bootstrap::spawn(env!("CARGO_BIN_EXE_workers").as_ref(), &variables, &api);
         api.ready().await.unwrap();
         assert!(invoke(&api).await);
         for input in ["{}", "null", r#"{"work":"everything"}"#] {
@@ -324,6 +328,9 @@ async fn the_workers_binary_says_what_a_round_came_to_in_one_line_and_refuses_wo
             assert!(rounds[0].contains(part), "{part}: {}", rounds[0]);
         }
         assert!(rounds[1].contains(r#""holds_released":0"#), "{}", rounds[1]);
+        for secret in [SECRET, "retired-secret", "not-for-any-log"] {
+            assert!(!log.contains(secret), "{secret} in {log}");
+        }
     })
     .await;
 }
