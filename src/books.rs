@@ -371,7 +371,8 @@ impl Books {
 /// Whose money it is.
 pub type AccountKey = (UserId, Currency);
 
-/// What every account and every hold must be, from all entries: about 200 bytes for each account.
+/// What every account and every hold must be, from all entries; it grows with the accounts and the open holds, not
+/// with the entries.
 #[derive(Debug, Default)]
 pub struct Expected {
     accounts: HashMap<AccountKey, Account>,
