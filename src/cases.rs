@@ -7,8 +7,7 @@ use jiff::Timestamp;
 
 use crate::id::UserId;
 use crate::ledger::{
-    self, About, Case, CaseKind, Closing, Decision, Entry, Evidence, Guard, Held, Hold, Offer, Posting, Resolution,
-    Status, held_now,
+    self, About, Case, CaseKind, Closing, Decision, Entry, Guard, Hold, Posting, Resolution, Status, held_now,
 };
 use crate::money::Amount;
 use crate::preset::UnknownUsers;
@@ -99,21 +98,8 @@ pub fn resolve(
             if user.is_suspense() {
                 return Err(CannotResolve::NoUser);
             }
-            let entry = Entry {
-                trans_id: trans_id.clone(),
-                status: Status::Adjust(correction(case.kind)),
-                user: user.clone(),
-                currency: currency.clone(),
-                amount: *amount,
-                held: None,
-                absorbed: Amount::ZERO,
-                received_at: now,
-                void: false,
-                user_received: None,
-                evidence: Evidence::default(),
-                offer: Offer::default(),
-                decision: None,
-            };
+            let key = (trans_id.clone(), Status::Adjust(correction(case.kind)));
+            let entry = Entry::plain(key, (user.clone(), currency.clone()), *amount, now);
             let guards = match users {
                 UnknownUsers::Create => Vec::new(),
                 UnknownUsers::Require => vec![Guard::Known],
@@ -141,12 +127,7 @@ fn correction(kind: CaseKind) -> CaseKind {
 /// Coins in suspense to a user: out of the hold of the one account, available in the other.
 fn assign(hold: &Hold, user: &UserId, now: Timestamp) -> Posting {
     let released = ledger::release(hold, now).entry;
-    let clear = Entry {
-        status: Status::Clear,
-        amount: hold.amount.negated(),
-        held: Some(Held { change: hold.amount.negated(), release_at: hold.release_at }),
-        ..released.clone()
-    };
+    let clear = Entry { status: Status::Clear, amount: hold.amount.negated(), ..released.clone() };
     let assign = Entry { status: Status::Assign, user: user.clone(), amount: hold.amount, held: None, ..released };
     // A name that was mistyped must not become an account.
     Posting { companion: Some(clear), guards: vec![Guard::Known], ..Posting::of(assign) }
@@ -157,7 +138,7 @@ mod tests {
     use super::*;
 
     use crate::id::{Currency, TransId};
-    use crate::ledger::Field;
+    use crate::ledger::{Field, Held};
 
     fn amount(text: &str) -> Amount {
         Amount::stored(text).unwrap()
@@ -165,20 +146,11 @@ mod tests {
 
     /// A credit of 10 coins on the account of `user`, held until a person decides.
     fn held(user: UserId) -> Entry {
+        let key = (TransId::new("net/1").unwrap(), Status::Credit);
+        let account = (user, Currency::new("coins").unwrap());
         Entry {
-            trans_id: TransId::new("net/1").unwrap(),
-            status: Status::Credit,
-            user,
-            currency: Currency::new("coins").unwrap(),
-            amount: amount("10"),
             held: Some(Held { change: amount("10"), release_at: None }),
-            absorbed: Amount::ZERO,
-            received_at: Timestamp::UNIX_EPOCH,
-            void: false,
-            user_received: None,
-            evidence: Evidence::default(),
-            offer: Offer::default(),
-            decision: None,
+            ..Entry::plain(key, account, amount("10"), Timestamp::UNIX_EPOCH)
         }
     }
 

@@ -176,6 +176,26 @@ pub struct Offer {
 }
 
 impl Entry {
+    /// An entry of this key that changes what is available on an account, and has nothing more to say: no request behind it.
+    pub fn plain(key: (TransId, Status), account: (UserId, Currency), amount: Amount, at: Timestamp) -> Entry {
+        let ((trans_id, status), (user, currency)) = (key, account);
+        Entry {
+            trans_id,
+            status,
+            user,
+            currency,
+            amount,
+            held: None,
+            absorbed: Amount::ZERO,
+            received_at: at,
+            void: false,
+            user_received: None,
+            evidence: Evidence::default(),
+            offer: Offer::default(),
+            decision: None,
+        }
+    }
+
     /// Whether `other` has this entry's key.
     pub fn same_key(&self, other: &Entry) -> bool {
         self.trans_id == other.trans_id && self.status == other.status
@@ -347,20 +367,10 @@ pub fn held_now(conversation: &[Entry]) -> Option<Hold> {
 
 /// The posting that makes held coins available to their user.
 pub fn release(hold: &Hold, now: Timestamp) -> Posting {
+    let key = (hold.trans_id.clone(), Status::Release);
     Posting::of(Entry {
-        trans_id: hold.trans_id.clone(),
-        status: Status::Release,
-        user: hold.user.clone(),
-        currency: hold.currency.clone(),
-        amount: Amount::ZERO,
         held: Some(Held { change: hold.amount.negated(), release_at: hold.release_at }),
-        absorbed: Amount::ZERO,
-        received_at: now,
-        void: false,
-        user_received: None,
-        evidence: Evidence::default(),
-        offer: Offer::default(),
-        decision: None,
+        ..Entry::plain(key, (hold.user.clone(), hold.currency.clone()), Amount::ZERO, now)
     })
 }
 

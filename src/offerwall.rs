@@ -433,20 +433,11 @@ pub fn plan(
     balance: Option<Amount>,
     now: Timestamp,
 ) -> Vec<(Posting, Happened)> {
+    let (key, account) = ((claim.trans_id.clone(), claim.status), (claim.user.clone(), claim.currency.clone()));
     let entry = Entry {
-        trans_id: claim.trans_id.clone(),
-        status: claim.status,
-        user: claim.user.clone(),
-        currency: claim.currency.clone(),
-        amount: claim.amount,
-        held: None,
-        absorbed: Amount::ZERO,
-        received_at: now,
-        void: false,
-        user_received: None,
         evidence: claim.evidence.clone(),
         offer: claim.offer.clone(),
-        decision: None,
+        ..Entry::plain(key, account, claim.amount, now)
     };
     if claim.status == Status::Credit {
         return credit(preset, entry);

@@ -29,9 +29,9 @@ use crate::money::Amount;
 use crate::tally;
 
 use cases::{CLOSE, IS_OPEN, close_names, close_values};
-use items::Attributes;
 use items::{
-    account_from, account_key, case_item, day_names, entry_from, entry_item, hold_item, hold_key, number, string,
+    Attributes, account_from, account_key, case_item, day_names, entry_from, entry_item, hold_item, hold_key, number,
+    string,
 };
 
 pub use cases::{Closes, Opened};
