@@ -74,7 +74,7 @@ pub fn resolve(
     let held = held_now(conversation).filter(|_| waits);
     let post = |posting: Posting, resolution| {
         let mut posting = Posting { closes: Some(closing(resolution)), ..posting };
-        for entry in [Some(&mut posting.entry), posting.companion.as_mut()].into_iter().flatten() {
+        for entry in std::iter::once(&mut posting.entry).chain(&mut posting.companions) {
             entry.decision = Some(decision.clone());
         }
         Ok(Step::Post(Box::new(posting)))
@@ -130,7 +130,7 @@ fn assign(hold: &Hold, user: &UserId, now: Timestamp) -> Posting {
     let clear = Entry { status: Status::Clear, amount: hold.amount.negated(), ..released.clone() };
     let assign = Entry { status: Status::Assign, user: user.clone(), amount: hold.amount, held: None, ..released };
     // A name that was mistyped must not become an account.
-    Posting { companion: Some(clear), guards: vec![Guard::Known], ..Posting::of(assign) }
+    Posting { companions: vec![clear], guards: vec![Guard::Known], ..Posting::of(assign) }
 }
 
 #[cfg(test)]
@@ -190,11 +190,11 @@ mod tests {
     fn coins_in_suspense_are_assigned_by_two_entries_that_sum_to_nothing() {
         let suspense = UserId::stored("suspense/net").unwrap();
         let posting = posting(attempt(CaseKind::UnknownUser, &held(suspense.clone()), &[], &Action::Assign(user())));
-        let clear = posting.companion.unwrap();
+        let [clear] = &posting.companions[..] else { panic!() };
         assert_eq!((&posting.entry.user, posting.entry.available()), (&user(), Some(amount("10"))));
         assert_eq!((&clear.user, clear.held_change()), (&suspense, amount("-10")));
         assert_eq!(posting.entry.amount.checked_add(clear.amount), Some(Amount::ZERO));
-        assert_eq!((posting.entry.decision, clear.decision), (Some(decision()), Some(decision())));
+        assert_eq!((&posting.entry.decision, &clear.decision), (&Some(decision()), &Some(decision())));
     }
 
     #[test]

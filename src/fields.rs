@@ -216,6 +216,12 @@ impl<'a> Value<'a> {
     }
 }
 
+/// At most `max` bytes of a text, whole characters only.
+pub fn cut(mut text: String, max: usize) -> String {
+    text.truncate(text.floor_char_boundary(max));
+    text
+}
+
 /// Whether a `%` stands before anything but two hex digits.
 fn has_broken_escape(raw: &str) -> bool {
     let escapes = raw.split('%').skip(1);

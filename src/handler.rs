@@ -1,7 +1,10 @@
-//! The one control flow: read, plan, post, answer, log.
+//! The one control flow: read, plan, post, answer, log. What all contracts share of it is here; what is peculiar to one is
+//! in a part of its own.
 //!
 //! Decides nothing: contracts decide, the store moves. Never answers that money moved before the commit, never lets a
 //! panic or a fault of ours look like an answer about money, and never logs a secret, a query or a signature.
+
+mod offerwall; // postbacks
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +15,16 @@ use tracing::{error, warn};
 
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
-use crate::id::Network;
+use crate::gate::Barred;
+use crate::id::{Currency, Network, TransId, UserId};
 use crate::in_force::{InForce, Snapshot};
-use crate::ledger::{self, Case, Outcome};
+use crate::ledger::{Case, Status};
 use crate::log;
 use crate::metrics::{Line, Moved};
-use crate::offerwall::{self, Claim, Happened, Rejection, Report};
 use crate::preset::{Preset, SourceMode};
 use crate::secrets::{Keyring, Refreshed, Secrets, Vault, VaultError};
-use crate::store::{Opened, Store, StoreError};
+use crate::signature::Key;
+use crate::store::Store;
 use crate::tally::{self, Tally};
 
 /// The longest that reading the secrets may take; in a call, its deadline comes first.
@@ -42,8 +46,8 @@ pub struct Handled {
     pub answer: Answer,
     /// The network that the call's path leads to.
     pub network: Option<Network>,
-    /// What the call says happened, once it is verified and read.
-    pub claim: Option<Claim>,
+    /// What the call is about, once it is verified and read.
+    pub subject: Option<Subject>,
     /// A word for what happened, the same in logs and on a terminal.
     pub outcome: &'static str,
     /// Why a request was refused, without anything of its values.
@@ -60,6 +64,21 @@ pub struct Handled {
     pub tally: Tally,
 }
 
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The conversation.
+    pub trans_id: TransId,
+    /// The entry of it.
+    pub status: Status,
+    /// What the call says happened, in a word.
+    pub class: &'static str,
+    /// The user as the caller named it.
+    pub user: UserId,
+    /// The currency of the account.
+    pub currency: Currency,
+}
+
 impl Handled {
     /// A call that leads to no contract.
     pub fn not_a_request(status: u16, why: String) -> Handled {
@@ -70,7 +89,7 @@ impl Handled {
         Handled {
             answer,
             network: None,
-            claim: None,
+            subject: None,
             outcome,
             why: None,
             r#final: false,
@@ -140,24 +159,29 @@ impl App {
         &self.store
     }
 
-    /// Handles a function URL's event within `patience` or the time budget, whichever is shorter.
-    pub async fn handle(&self, event: &str, patience: Duration) -> Handled {
+    /// Answers a function URL's event within `patience` or the time budget, whichever is shorter, as the contract says that
+    /// `answer` stands for, and logs its line.
+    async fn answered(
+        &self,
+        event: &str,
+        patience: Duration,
+        answer: impl AsyncFnOnce(&Request, Instant) -> Handled,
+    ) -> Handled {
         let started = Instant::now();
         let deadline = started + self.config.time_budget.min(patience);
-        let (handled, tally) = tally::counted(self.answered(event, deadline)).await;
+        let (handled, tally) = tally::counted(async {
+            match Request::read(event) {
+                Ok(request) => answer(&request.behind(&self.config.front), deadline).await,
+                Err(error) => {
+                    warn!(error = %error, "an event that is not a request");
+                    Handled::not_a_request(400, error.to_string())
+                }
+            }
+        })
+        .await;
         let handled = Handled { tally, ..handled };
         log::call(|| self.line(&handled, started.elapsed()).json());
         handled
-    }
-
-    async fn answered(&self, event: &str, deadline: Instant) -> Handled {
-        match Request::read(event) {
-            Ok(request) => self.offerwall(&request.behind(&self.config.front), deadline).await,
-            Err(error) => {
-                warn!(error = %error, "an event that is not a request");
-                Handled::not_a_request(400, error.to_string())
-            }
-        }
     }
 
     /// The line of a call.
@@ -166,7 +190,8 @@ impl App {
             at: Timestamp::now(),
             function: &self.config.function,
             network: handled.network.as_ref().map(Network::as_str),
-            claim: handled.claim.as_ref(),
+            trans_id: handled.subject.as_ref().map(|subject| subject.trans_id.as_str()),
+            class: handled.subject.as_ref().map(|subject| subject.class),
             outcome: handled.outcome,
             why: handled.why.as_deref(),
             r#final: handled.r#final,
@@ -180,76 +205,41 @@ impl App {
         }
     }
 
-    async fn offerwall(&self, request: &Request, deadline: Instant) -> Handled {
+    /// What is in force for a call that begins now; `None` while nobody knows.
+    async fn look(&self, deadline: Instant) -> Option<Arc<Snapshot>> {
         let looked = self.in_force.look(&self.store, deadline).await;
-        let Some(in_force) = looked.snapshot else { return self.unknown_settings(request) };
-        if looked.new {
-            self.warn_about_secrets(&in_force);
+        if let (true, Some(snapshot)) = (looked.new, &looked.snapshot) {
+            self.warn_about_secrets(snapshot);
         }
-        let Some(preset) = offerwall::preset_at(&in_force.networks, &request.path) else {
-            let rejection = Rejection::UnknownNetwork;
-            return Handled::new(offerwall::refuse(None, request, &rejection), rejection.as_str());
-        };
-        let handled = |answer: Answer, outcome| Handled {
-            network: Some(preset.network.clone()),
-            r#final: preset.answers.final_statuses.contains(&answer.status),
-            ..Handled::new(answer, outcome)
-        };
-        let read =
-            |secrets: &Secrets| offerwall::read(preset, secrets.of(&preset.network), &self.config.coins, request);
-        let report = match read(&self.keyring.secrets()) {
-            Err(Rejection::BadSignature(why)) if why.may_be_cured() => match self.newer_secrets(deadline).await {
-                Ok(Some(secrets)) => read(&secrets),
-                Ok(None) => Err(Rejection::BadSignature(why)),
-                Err(Unverifiable) => return handled(offerwall::try_again(preset, request), "unverifiable"),
-            },
-            read => read,
-        };
-        let verified = matches!(report, Ok(_) | Err(Rejection::BadSource));
+        looked.snapshot
+    }
+
+    /// Reads a request of a network with the secrets in force and, where these do not verify it, with newer ones.
+    async fn read<T, E>(
+        &self,
+        preset: &Preset,
+        request: &Request,
+        deadline: Instant,
+        read: impl Fn(&[Key]) -> Result<T, E>,
+        barred: impl Fn(&E) -> Option<&Barred>,
+    ) -> Result<Result<T, E>, Unverifiable> {
+        let mut result = read(self.keyring.secrets().of(&preset.network));
+        if let Err(error) = &result
+            && let Some(Barred::BadSignature(why)) = barred(error)
+            && why.may_be_cured()
+            && let Some(secrets) = self.newer_secrets(deadline).await?
+        {
+            result = read(secrets.of(&preset.network));
+        }
+        let verified = result.as_ref().err().and_then(barred).is_none_or(Barred::is_verified);
         if verified && preset.source.mode != SourceMode::Off && !preset.source.lists(&request.source_ip) {
             warn!(
                 network = preset.network.as_str(),
                 source_ip = request.source_ip,
-                "a verified postback from an address that is not on the network's list"
+                "a verified request from an address that is not on the network's list"
             );
         }
-        let report = match report {
-            Ok(report) => report,
-            Err(rejection) => {
-                let answer = offerwall::refuse(Some(preset), request, &rejection);
-                return Handled { why: rejection.why(), ..handled(answer, rejection.as_str()) };
-            }
-        };
-        let handled = |answer, outcome| Handled { understood: true, ..handled(answer, outcome) };
-        let claim = match report {
-            Report::Claim(claim) => claim,
-            Report::Note(note) => {
-                let happened = Happened::Noted(note);
-                return handled(offerwall::answer(preset, request, happened), happened.as_str());
-            }
-        };
-        match self.settle(preset, &claim, deadline).await {
-            Ok(Settled { happened, moved, cases }) => {
-                let handled = handled(offerwall::answer(preset, request, happened), happened.as_str());
-                Handled { claim: Some(*claim), moved, cases, ..handled }
-            }
-            Err(problem) => {
-                error!(trans_id = claim.trans_id.as_str(), error = %problem, "not settled; the network's next attempt is safe");
-                Handled { claim: Some(*claim), ..handled(offerwall::try_again(preset, request), "unavailable") }
-            }
-        }
-    }
-
-    /// The answer while nobody knows which settings are in force: what the network repeats is settled once they are.
-    fn unknown_settings(&self, request: &Request) -> Handled {
-        const OUTCOME: &str = "unavailable";
-        match offerwall::preset_at(&self.in_force.variables().networks, &request.path) {
-            Some(preset) => Handled {
-                network: Some(preset.network.clone()),
-                ..Handled::new(offerwall::try_again(preset, request), OUTCOME)
-            },
-            None => Handled::new(Answer::new(503, "try again".to_owned()), OUTCOME),
-        }
+        Ok(result)
     }
 
     /// Secrets that were put in force after those that did not verify a request.
@@ -266,50 +256,6 @@ impl App {
             Err(_) => Err(Unverifiable),
         }
     }
-
-    /// Plans and posts until a posting is not refused, then opens the case that its outcome calls for.
-    async fn settle(&self, preset: &Preset, claim: &Claim, deadline: Instant) -> Result<Settled, StoreError> {
-        loop {
-            let conversation = match offerwall::needs_conversation(claim) {
-                true => self.store.conversation(&claim.trans_id, deadline).await?,
-                false => Vec::new(),
-            };
-            let balance = match offerwall::needs_balance(preset.spent, claim.status, &conversation) {
-                Some((user, currency)) => {
-                    let account = self.store.account(user, currency, deadline).await?;
-                    Some(account.unwrap_or_default().available)
-                }
-                None => None,
-            };
-            for (mut posting, meaning) in offerwall::plan(preset, claim, &conversation, balance, Timestamp::now()) {
-                let outcome = match ledger::judge_known(&conversation, &posting) {
-                    Some(outcome) => outcome,
-                    None => self.store.post(&posting, deadline).await?,
-                };
-                let posted = matches!(outcome, Outcome::Posted);
-                let Some((happened, case)) = offerwall::conclude(&posting, meaning, outcome) else {
-                    continue;
-                };
-                let entry = &posting.entry;
-                let moved = (posted && !entry.amount.is_zero()).then(|| Moved {
-                    happened,
-                    amount: entry.amount,
-                    currency: entry.currency.clone(),
-                });
-                let cases = if posted { std::mem::take(&mut posting.cases) } else { Vec::new() };
-                let mut settled = Settled { happened, moved, cases };
-                if let Some(case) = case {
-                    match (happened, self.store.open(&case, deadline).await?) {
-                        // The case shows that this late credit was answered before.
-                        (Happened::LateCredit, Opened::Known) => settled.happened = Happened::Duplicate,
-                        (_, Opened::Known) => {}
-                        (_, Opened::New) => settled.cases.push(case),
-                    }
-                }
-                return Ok(settled);
-            }
-        }
-    }
 }
 
 /// The secrets, read for the first time.
@@ -321,13 +267,6 @@ async fn keyring(config: &Config) -> Result<Keyring, VaultError> {
             Keyring::open(Vault { client, arn: arn.clone() }).await
         }
     }
-}
-
-/// What a claim came to.
-struct Settled {
-    happened: Happened,
-    moved: Option<Moved>,
-    cases: Vec<Case>,
 }
 
 /// How long an invocation may still take at `now`, given its deadline, both in time since 1970, less what the answer's way

@@ -223,9 +223,8 @@ impl Entry {
 pub struct Posting {
     /// The entry that decides whether this is new.
     pub entry: Entry,
-    /// Another entry of the same conversation that must not exist either, and is not on the same account where it moves
-    /// anything.
-    pub companion: Option<Entry>,
+    /// Other entries that must not exist either. One that moves anything is on an account of its own.
+    pub companions: Vec<Entry>,
     /// What must be true of the entry's account before the change; all of it.
     pub guards: Vec<Guard>,
     /// A user who must have no account in the entry's currency.
@@ -237,9 +236,14 @@ pub struct Posting {
 }
 
 impl Posting {
+    /// All its entries, the one that decides first.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        std::iter::once(&self.entry).chain(&self.companions)
+    }
+
     /// The posting of an entry and nothing else.
     pub fn of(entry: Entry) -> Posting {
-        Posting { entry, companion: None, guards: Vec::new(), unknown: None, cases: Vec::new(), closes: None }
+        Posting { entry, companions: Vec::new(), guards: Vec::new(), unknown: None, cases: Vec::new(), closes: None }
     }
 }
 
@@ -299,12 +303,12 @@ impl fmt::Display for Field {
 /// Which condition beside the key failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The companion exists: the conversation changed after it was read.
+    /// A companion exists: the conversation changed after it was read.
     Companion,
     /// The coins are not held any more: they were released or taken back.
     Hold,
-    /// A guard did not hold.
-    Account,
+    /// A guard did not hold of the account, which is this; `None` where there is none.
+    Account(Option<Account>),
     /// The case is not open any more: somebody else closed it.
     Case,
 }

@@ -10,6 +10,7 @@ pub mod event; // a function URL's event as a request, an answer as its response
 pub mod fields; // the named fields of a request: query, form or JSON
 pub mod signature; // the closed set of signing recipes
 pub mod preset; // a network as data
+pub mod gate; // verified before anything is read
 pub mod settings; // which networks are enabled, and what is peculiar to a deployment
 pub mod offerwall; // signed postback -> claim -> postings -> answer
 pub mod cases; // what a person can do about a case

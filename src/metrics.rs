@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 use crate::id::Currency;
 use crate::ledger::{Case, CaseKind};
 use crate::money::Amount;
-use crate::offerwall::{Claim, Happened, Note};
 
 /// The namespace of every metric.
 pub const NAMESPACE: &str = "postback";
@@ -141,31 +140,46 @@ fn of_kind(kind: CaseKind) -> &'static Metric {
     }
 }
 
+/// As what a call moved coins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// A user got them.
+    Credited,
+    /// A user gets them when their hold ends.
+    Held,
+    /// They wait for a person.
+    Suspended,
+    /// They were taken back.
+    Reversed,
+}
+
+impl Flow {
+    fn metric(self) -> &'static Metric {
+        match self {
+            Flow::Credited => &CREDITED,
+            Flow::Held => &HELD,
+            Flow::Suspended => &SUSPENDED,
+            Flow::Reversed => &REVERSED,
+        }
+    }
+}
+
 /// What a call moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     /// As what.
-    pub happened: Happened,
-    /// The signed change of the balance.
+    pub flow: Flow,
+    /// How much, above zero.
     pub amount: Amount,
     /// The currency of the account.
     pub currency: Currency,
 }
 
 impl Moved {
-    /// Its metric and its size.
-    fn measured(&self) -> Option<(&'static Metric, Amount)> {
-        match self.happened {
-            Happened::Credited => Some((&CREDITED, self.amount)),
-            Happened::Held => Some((&HELD, self.amount)),
-            Happened::Suspended => Some((&SUSPENDED, self.amount)),
-            Happened::Reversed => Some((&REVERSED, self.amount.negated())),
-            Happened::ReversedUnseen
-            | Happened::LateCredit
-            | Happened::Duplicate
-            | Happened::Conflict
-            | Happened::Noted(Note::Pending | Note::Test | Note::Ignored) => None,
-        }
+    /// What a change of a balance moved; `None` where it moved nothing.
+    pub fn of(flow: Flow, change: Amount, currency: &Currency) -> Option<Moved> {
+        let amount = change.max(change.negated());
+        (!amount.is_zero()).then(|| Moved { flow, amount, currency: currency.clone() })
     }
 }
 
@@ -178,7 +192,10 @@ pub struct Line<'a> {
     pub function: &'a str,
     /// The enabled network that the call's path leads to.
     pub network: Option<&'a str>,
-    pub claim: Option<&'a Claim>,
+    /// The conversation that it is about, once it is verified and read.
+    pub trans_id: Option<&'a str>,
+    /// What it says happened.
+    pub class: Option<&'static str>,
     pub outcome: &'static str,
     /// Why it was refused, without anything of its values.
     pub why: Option<&'a str>,
@@ -278,8 +295,7 @@ impl Line<'_> {
         count(&UNDERSTOOD, self.understood.into());
         count(&RETRIES, self.retries.into());
         measured.extend(opened(self.cases));
-        let moved = self.moved.and_then(Moved::measured);
-        measured.extend(moved.map(|(metric, amount)| (metric, Value::Coins(amount))));
+        measured.extend(self.moved.map(|moved| (moved.flow.metric(), Value::Coins(moved.amount))));
         measured
     }
 }
@@ -354,9 +370,11 @@ impl Serialize for Line<'_> {
         line.serialize_entry("message", "postback")?;
         line.serialize_entry("function", self.function)?;
         line.serialize_entry("network", self.network.unwrap_or(NO_NETWORK))?;
-        if let Some(claim) = self.claim {
-            line.serialize_entry("trans_id", claim.trans_id.as_str())?;
-            line.serialize_entry("class", claim.status.as_str())?;
+        if let Some(trans_id) = self.trans_id {
+            line.serialize_entry("trans_id", trans_id)?;
+        }
+        if let Some(class) = self.class {
+            line.serialize_entry("class", class)?;
         }
         line.serialize_entry("outcome", self.outcome)?;
         if let Some(why) = self.why {
@@ -457,7 +475,7 @@ mod tests {
     use super::*;
 
     use crate::id::{TransId, UserId};
-    use crate::ledger::{About, Evidence, Field, Offer, Status};
+    use crate::ledger::{About, Field, Status};
 
     fn case(kind: CaseKind) -> Case {
         let about = About::Entry {
@@ -470,8 +488,8 @@ mod tests {
         Case { kind, about, detail: String::new(), opened_at: Timestamp::UNIX_EPOCH }
     }
 
-    fn moved(happened: Happened, amount: &str) -> Moved {
-        Moved { happened, amount: Amount::stored(amount).unwrap(), currency: Currency::new("coins").unwrap() }
+    fn moved(flow: Flow, change: &str) -> Option<Moved> {
+        Moved::of(flow, Amount::stored(change).unwrap(), &Currency::new("coins").unwrap())
     }
 
     /// A line of which nothing is known but its outcome.
@@ -480,7 +498,8 @@ mod tests {
             at: "2026-11-30T12:00:00.0015Z".parse().unwrap(),
             function: "f",
             network: None,
-            claim: None,
+            trans_id: None,
+            class: None,
             outcome,
             why: None,
             r#final: false,
@@ -510,22 +529,15 @@ mod tests {
 
     #[test]
     fn the_line_of_a_credit_with_everything_in_it() {
-        let claim = Claim {
-            trans_id: TransId::new("net/\"1\"").unwrap(),
-            status: Status::Credit,
-            user: UserId::new("u").unwrap(),
-            currency: Currency::new("coins").unwrap(),
-            amount: Amount::ZERO,
-            evidence: Evidence::default(),
-            offer: Offer::default(),
-        };
+        let moved = moved(Flow::Credited, "99999999999999999999.00000001");
         let line = Line {
             network: Some("net"),
-            claim: Some(&claim),
+            trans_id: Some("net/\"1\""),
+            class: Some("credit"),
             why: Some("because"),
             r#final: true,
             understood: true,
-            moved: Some(&moved(Happened::Credited, "99999999999999999999.00000001")),
+            moved: moved.as_ref(),
             cases: &[case(CaseKind::Conflict(Field::User)), case(CaseKind::OverCap)],
             status: 200,
             requests: 4,
@@ -574,17 +586,15 @@ mod tests {
 
     #[test]
     fn coins_are_counted_for_what_happened_to_them_and_are_never_below_zero() {
-        let member = |happened, amount| {
-            let json = Line { moved: Some(&moved(happened, amount)), ..bare("x") }.json();
+        let member = |flow, change| {
+            let json = Line { moved: moved(flow, change).as_ref(), ..bare("x") }.json();
             json.split(',').find(|member| member.starts_with("\"coins")).map(str::to_owned)
         };
-        assert_eq!(member(Happened::Credited, "0.5").as_deref(), Some("\"coins_credited\":0.5"));
-        assert_eq!(member(Happened::Held, "3").as_deref(), Some("\"coins_held\":3"));
-        assert_eq!(member(Happened::Suspended, "7").as_deref(), Some("\"coins_suspended\":7"));
-        assert_eq!(member(Happened::Reversed, "-0.00000001").as_deref(), Some("\"coins_reversed\":0.00000001"));
-        for happened in [Happened::ReversedUnseen, Happened::LateCredit, Happened::Duplicate, Happened::Conflict] {
-            assert_eq!(member(happened, "1"), None, "{happened:?} moves nothing");
-        }
+        assert_eq!(member(Flow::Credited, "0.5").as_deref(), Some("\"coins_credited\":0.5"));
+        assert_eq!(member(Flow::Held, "3").as_deref(), Some("\"coins_held\":3"));
+        assert_eq!(member(Flow::Suspended, "7").as_deref(), Some("\"coins_suspended\":7"));
+        assert_eq!(member(Flow::Reversed, "-0.00000001").as_deref(), Some("\"coins_reversed\":0.00000001"));
+        assert_eq!(member(Flow::Credited, "0"), None, "nothing moved");
     }
 
     #[test]

@@ -12,15 +12,17 @@ use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
 use crate::event::{Answer, ContentType, Request};
-use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
+use crate::fields::{Doubt, Fields, Pick, Piece, cut};
+use crate::gate::{self, Barred};
 use crate::id::{Currency, IdError, TransId, UserId};
 use crate::ledger::{
     Account, Case, CaseKind, Decision, Entry, Evidence, Field, Guard, Held, OFFER_ID_MAX, OFFER_NAME_MAX, Offer,
     Outcome, Posting, SOURCE_IP_MAX, Status, held_now, holder,
 };
+use crate::metrics::Flow;
 use crate::money::{Amount, AmountError, RECEIVED_LENGTH_MAX, Received, Scale};
-use crate::preset::{Class, Identity, Preset, Reply, SourceMode, Spent, Unit, UnknownUsers};
-use crate::signature::{Algorithm, BadSignature, Key, Place, Wire};
+use crate::preset::{Class, Identity, Preset, Reply, Spent, Unit, UnknownUsers};
+use crate::signature::{Key, Wire};
 
 /// The coins of a deployment.
 #[derive(Debug, Clone)]
@@ -75,14 +77,8 @@ pub enum Note {
 pub enum Rejection {
     /// No enabled network has that path.
     UnknownNetwork,
-    /// The network sends its postbacks by another method than this one.
-    MethodNotAllowed(&'static str),
-    /// No key in force signed the request.
-    BadSignature(BadSignature),
-    /// It comes from an address that is not the network's.
-    BadSource,
-    /// It is no form or JSON object, or a larger one than a postback's.
-    Unreadable,
+    /// It did not get past the gate.
+    Barred(Barred),
     /// Parameters that cannot be used, each with the reason, in the order in which we read them.
     Parameters(Vec<Fault>),
 }
@@ -115,25 +111,35 @@ pub enum Why {
     Amount(#[from] AmountError),
 }
 
+impl From<Barred> for Rejection {
+    fn from(barred: Barred) -> Rejection {
+        Rejection::Barred(barred)
+    }
+}
+
 impl Rejection {
     /// The rejection's name in logs.
     pub fn as_str(&self) -> &'static str {
         match self {
             Rejection::UnknownNetwork => "unknown_network",
-            Rejection::MethodNotAllowed(_) => "method_not_allowed",
-            Rejection::BadSignature(_) => "bad_signature",
-            Rejection::BadSource => "bad_source",
-            Rejection::Unreadable | Rejection::Parameters(_) => "bad_parameters",
+            Rejection::Barred(barred) => barred.as_str(),
+            Rejection::Parameters(_) => "bad_parameters",
+        }
+    }
+
+    /// What kept it at the gate.
+    pub fn barred(&self) -> Option<&Barred> {
+        match self {
+            Rejection::Barred(barred) => Some(barred),
+            Rejection::UnknownNetwork | Rejection::Parameters(_) => None,
         }
     }
 
     /// What is wrong, for the log; nothing of the request's values.
     pub fn why(&self) -> Option<String> {
         match self {
-            Rejection::UnknownNetwork | Rejection::MethodNotAllowed(_) => None,
-            Rejection::BadSignature(why) => Some(why.to_string()),
-            Rejection::BadSource => Some("the source address is not on the network's list".to_owned()),
-            Rejection::Unreadable => Some("not a JSON object, or too large".to_owned()),
+            Rejection::UnknownNetwork => None,
+            Rejection::Barred(barred) => barred.why(),
             Rejection::Parameters(faults) => Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")),
         }
     }
@@ -185,6 +191,21 @@ impl Happened {
             Happened::Noted(Note::Ignored) => "ignored",
         }
     }
+
+    /// As what it moves coins; `None` where it moves none.
+    pub fn flow(self) -> Option<Flow> {
+        match self {
+            Happened::Credited => Some(Flow::Credited),
+            Happened::Held => Some(Flow::Held),
+            Happened::Suspended => Some(Flow::Suspended),
+            Happened::Reversed => Some(Flow::Reversed),
+            Happened::ReversedUnseen
+            | Happened::LateCredit
+            | Happened::Duplicate
+            | Happened::Conflict
+            | Happened::Noted(Note::Pending | Note::Test | Note::Ignored) => None,
+        }
+    }
 }
 
 /// The network at a path: `/<network>`, or `/` where exactly one is enabled.
@@ -199,42 +220,9 @@ pub fn preset_at<'a>(enabled: &'a [Preset], path: &str) -> Option<&'a Preset> {
 ///
 /// # Errors
 ///
-/// [`Rejection`] in the order in which it is decided: method, signature, source, body, parameters.
+/// [`Rejection`]: what the gate says, then every parameter that cannot be used.
 pub fn read(preset: &Preset, keys: &[Key], coins: &Coins, request: &Request) -> Result<Report, Rejection> {
-    if request.method != preset.carrier.method() {
-        return Err(Rejection::MethodNotAllowed(preset.carrier.method()));
-    }
-    on_wire(preset, request, |wire, readable| {
-        preset.signature.verify(keys, wire).map_err(Rejection::BadSignature)?;
-        if preset.source.mode == SourceMode::Enforce && !preset.source.lists(&request.source_ip) {
-            return Err(Rejection::BadSource);
-        }
-        if !readable {
-            return Err(Rejection::Unreadable);
-        }
-        report(preset, coins, wire).map_err(Rejection::Parameters)
-    })
-}
-
-/// Looks at a request as its network sends it, and whether its body could be read.
-pub fn on_wire<T>(preset: &Preset, request: &Request, look: impl FnOnce(&Wire<'_>, bool) -> T) -> T {
-    /// The longest body that is looked at: networks send less than two kilobytes.
-    const BODY_MAX: usize = 128 * 1024;
-    let carrier = preset.carrier;
-    let body = match carrier {
-        Carrier::Query => Vec::new(),
-        Carrier::Form | Carrier::Json => request.body().unwrap_or_default(),
-    };
-    let text = String::from_utf8_lossy(&body);
-    let fields = match carrier {
-        Carrier::Query => Some(Fields::encoded(&request.query)),
-        _ if body.len() > BODY_MAX => None,
-        Carrier::Form => Some(Fields::encoded(&text)),
-        Carrier::Json => Fields::json(&text),
-    };
-    let readable = fields.is_some();
-    let fields = fields.unwrap_or_default();
-    look(&Wire { request, carrier, fields: &fields, body: &body }, readable)
+    gate::pass(preset, keys, request, |wire| report(preset, coins, wire).map_err(Rejection::Parameters))
 }
 
 /// Reads a verified request.
@@ -291,7 +279,7 @@ fn report(preset: &Preset, coins: &Coins, wire: &Wire<'_>) -> Result<Report, Vec
         preset: Some(preset.network.clone()),
         amount_received,
         source_ip: cut(wire.request.source_ip.clone(), SOURCE_IP_MAX),
-        fingerprint: fingerprint(preset, wire),
+        fingerprint: gate::fingerprint(preset, wire),
     };
     let currency = coins.currency.clone();
     Ok(Report::Claim(Box::new(Claim { trans_id, status, user, currency, amount, evidence, offer })))
@@ -306,24 +294,6 @@ fn payout(preset: &Preset, form: &Form<'_>, status: Status) -> Option<Amount> {
     let amount = if payout.cents { received.hundredth(scale) } else { received.cut(scale) }.ok()?;
     let taken_back = status == Status::Reversal && amount > Amount::ZERO;
     Some(if taken_back { amount.negated() } else { amount })
-}
-
-/// The first 32 hex digits of the SHA-256 of the query and the body as they were on the wire. Where the request carries the
-/// secret itself, of everything else: a short secret could be found from it.
-fn fingerprint(preset: &Preset, wire: &Wire<'_>) -> String {
-    let mut hash = Sha256::new();
-    match (preset.signature.algorithm, &preset.signature.place) {
-        (Algorithm::Token, Some(Place::Field(token))) => {
-            for field in wire.fields.iter().filter(|field| field.name != *token) {
-                hash.update(format!("{}={}&", field.name, field.value.raw()));
-            }
-        }
-        _ => {
-            hash.update(&wire.request.query);
-            hash.update(wire.body);
-        }
-    }
-    hex::encode(&hash.finalize()[..16])
 }
 
 /// The fields of a verified request, and what is wrong with them.
@@ -400,12 +370,6 @@ impl Form<'_> {
             }
         }
     }
-}
-
-/// At most `max` bytes of a text, whole characters only.
-fn cut(mut text: String, max: usize) -> String {
-    text.truncate(text.floor_char_boundary(max));
-    text
 }
 
 /// Whether the plan of this claim depends on what is known of its conversation. A credit's does not: it costs no read.
@@ -637,7 +601,7 @@ fn reverse_unseen(entry: Entry) -> Posting {
         if entry.evidence.amount_received.is_empty() { "nothing" } else { &entry.evidence.amount_received }
     );
     let cases = vec![Case::about(CaseKind::ReversalWithoutCredit, &entry, detail)];
-    Posting { companion: Some(placeholder), cases, ..Posting::of(entry) }
+    Posting { companions: vec![placeholder], cases, ..Posting::of(entry) }
 }
 
 /// What a posting's outcome means, and the case that it opens; `None` when the posting was refused and the next one is
@@ -688,14 +652,20 @@ pub fn answer(preset: &Preset, request: &Request, happened: Happened) -> Answer 
 /// The answer to a request that says nothing. `preset` is that of its path.
 pub fn refuse(preset: Option<&Preset>, request: &Request, rejection: &Rejection) -> Answer {
     match (preset, rejection) {
-        (_, Rejection::MethodNotAllowed(method)) => Answer::new(405, format!("method not allowed: send a {method}")),
+        (_, Rejection::Barred(Barred::MethodNotAllowed(method))) => {
+            Answer::new(405, format!("method not allowed: send a {method}"))
+        }
         (None, _) | (_, Rejection::UnknownNetwork) => Answer::new(404, "no such network"),
-        (Some(preset), Rejection::BadSignature(_)) => say(preset, request, &preset.answers.bad_signature),
-        (Some(preset), Rejection::BadSource) => say(preset, request, &preset.answers.bad_source),
-        (Some(preset), Rejection::Unreadable | Rejection::Parameters(_)) => match &preset.answers.bad_parameters {
-            Some(reply) => say(preset, request, reply),
-            None => Answer::new(400, rejection.why().unwrap_or_default().replace("; ", "\n")),
-        },
+        (Some(preset), Rejection::Barred(Barred::BadSignature(_))) => {
+            say(preset, request, &preset.answers.bad_signature)
+        }
+        (Some(preset), Rejection::Barred(Barred::BadSource)) => say(preset, request, &preset.answers.bad_source),
+        (Some(preset), Rejection::Barred(Barred::Unreadable) | Rejection::Parameters(_)) => {
+            match &preset.answers.bad_parameters {
+                Some(reply) => say(preset, request, reply),
+                None => Answer::new(400, rejection.why().unwrap_or_default().replace("; ", "\n")),
+            }
+        }
     }
 }
 
@@ -713,7 +683,7 @@ fn say(preset: &Preset, request: &Request, reply: &Reply) -> Answer {
     let body = match &reply.body[..] {
         [] => Cow::Borrowed(""),
         [Piece::Literal(text)] => Cow::Owned(text.clone()),
-        pieces => on_wire(preset, request, |wire, _| {
+        pieces => gate::on_wire(preset, request, |wire, _| {
             let piece = |piece: &Piece| match piece {
                 Piece::Literal(text) => text.clone(),
                 Piece::Placeholder(name) => {

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::Request;
 use crate::fields::Carrier;
-use crate::offerwall::on_wire;
+use crate::gate::on_wire;
 use crate::preset::{Class, Condition, Format, Identity, Preset, Rule, Sign};
 use crate::signature::{Algorithm, BadSignature, Key, Place};
 

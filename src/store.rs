@@ -250,12 +250,12 @@ impl Store {
     /// The actions of a posting, each with what it is for. The entry comes first: its reason decides.
     fn actions(&self, posting: &Posting) -> Result<Vec<(Part, TransactWriteItem)>, String> {
         let mut actions = vec![(Part::Entry, self.put_entry(&posting.entry))];
-        actions.extend(posting.companion.as_ref().map(|companion| (Part::Companion, self.put_entry(companion))));
-        for entry in [Some(&posting.entry), posting.companion.as_ref()].into_iter().flatten() {
+        actions.extend(posting.companions.iter().map(|companion| (Part::Companion, self.put_entry(companion))));
+        for entry in posting.entries() {
             actions.extend(self.change_hold(entry).map(|action| (Part::Hold, action)));
         }
         actions.extend(self.change_account(&posting.entry, &posting.guards)?.map(|action| (Part::Account, action)));
-        if let Some(companion) = &posting.companion {
+        for companion in &posting.companions {
             actions.extend(self.change_account(companion, &[])?.map(|action| (Part::Account, action)));
         }
         if let Some(user) = &posting.unknown {
@@ -354,7 +354,10 @@ impl Store {
             expression = format!("SET {} {expression}", sets.join(", "));
         }
         let condition = Some(conditions.join(" AND ")).filter(|condition| !condition.is_empty());
+        // What the account is in truth comes back with a condition that failed.
+        let returned = condition.as_ref().map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         let update = update.update_expression(expression).set_condition_expression(condition);
+        let update = update.set_return_values_on_condition_check_failure(returned);
         Ok(Some(TransactWriteItem::builder().update(built(update.build())).build()))
     }
 
@@ -440,10 +443,11 @@ fn verdict(posting: &Posting, parts: &[Part], reasons: &[CancellationReason]) ->
         return Ok(None);
     }
     if let Some(failed) = rest().position(|reason| matches!(reason, Reason::Condition)) {
+        let item = reasons.get(failed + 1).and_then(CancellationReason::item);
         let refusal = match parts.get(failed + 1) {
             Some(Part::Companion) => Refusal::Companion,
             Some(Part::Hold) => Refusal::Hold,
-            Some(Part::Account) => Refusal::Account,
+            Some(Part::Account) => Refusal::Account(item.map(account_from).transpose()?),
             Some(Part::Case) => Refusal::Case,
             Some(Part::Entry | Part::NewCase) | None => return Err(problem()),
         };
@@ -480,7 +484,7 @@ mod tests {
         let stored = (entry == "ConditionalCheckFailed").then(|| entry_item(&posting.entry));
         match verdict(&posting, &[Part::Entry, Part::Account], &[reason(entry, stored), reason(account, None)]) {
             Ok(Some(Outcome::Replayed(_))) => "replayed",
-            Ok(Some(Outcome::Refused(Refusal::Account))) => "refused",
+            Ok(Some(Outcome::Refused(Refusal::Account(None)))) => "refused",
             Ok(None) => "contention",
             Err(_) => "error",
             Ok(Some(other)) => panic!("{entry} and {account} came to {other:?}"),
@@ -536,7 +540,7 @@ mod tests {
         };
         let refusals = [1, 2, 3, 4, 5].map(refused);
         let expected =
-            [Some(Refusal::Companion), Some(Refusal::Hold), Some(Refusal::Account), None, Some(Refusal::Case)];
+            [Some(Refusal::Companion), Some(Refusal::Hold), Some(Refusal::Account(None)), None, Some(Refusal::Case)];
         assert_eq!(refusals, expected, "a new case has no condition that could fail");
     }
 

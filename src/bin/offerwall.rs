@@ -27,7 +27,7 @@ async fn serve() -> Result<(), Error> {
     lambda_runtime::run(service_fn(|event: LambdaEvent<Box<RawValue>>| async move {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let patience = patience(Duration::from_millis(event.context.deadline), now);
-        Ok::<Answer, Error>(app.handle(event.payload.get(), patience).await.answer)
+        Ok::<Answer, Error>(app.offerwall(event.payload.get(), patience).await.answer)
     }))
     .await
 }

@@ -46,7 +46,7 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
 
     let claim = claim(&config, &event);
     let before = Standing::of(app.store(), claim.as_ref()).await?;
-    let handled = app.handle(&event, Duration::MAX).await;
+    let handled = app.offerwall(&event, Duration::MAX).await;
     let after = Standing::of(app.store(), claim.as_ref()).await?;
     drop(embedded);
 

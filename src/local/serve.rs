@@ -21,8 +21,8 @@ use tracing::warn;
 use super::function_url::{Call, event};
 use super::{ANY, CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
 use crate::config::{Config, SecretsFrom};
-use crate::handler::{App, Handled};
-use crate::offerwall::{Claim, Happened};
+use crate::handler::{App, Handled, Subject};
+use crate::offerwall::Happened;
 use crate::preset::Class;
 use crate::sample::{self, Sample};
 use crate::store::{Store, StoreError};
@@ -176,7 +176,7 @@ async fn answer(
                 body: &body,
                 source_ip: caller.ip(),
             };
-            app.handle(&event(&call, &request_id(), now).to_string(), Duration::MAX).await
+            app.offerwall(&event(&call, &request_id(), now).to_string(), Duration::MAX).await
         }
         // The function URL refuses it; a function never sees it.
         Err(_) => Handled::not_a_request(413, "larger than 6 MB, or not sent to its end".into()),
@@ -202,35 +202,35 @@ fn request_id() -> String {
 
 /// What became of a call, for the person at the terminal.
 async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Handled) -> String {
-    let Handled { answer, claim, outcome, why, cases, .. } = handled;
+    let Handled { answer, subject, outcome, why, cases, .. } = handled;
     let time = at.strftime("%H:%M:%SZ");
-    let told = match claim {
+    let told = match subject {
         None => {
             // The answer to parameters that cannot be used says why already.
             let why = why.as_ref().filter(|_| answer.status != 400).map(|why| format!("  ({why})"));
             format!("{} {}{}", call.method, call.uri.path().escape_debug(), why.unwrap_or_default())
         }
-        Some(claim) if answer.status == 200 => match standing(store, claim, outcome).await {
+        Some(subject) if answer.status == 200 => match standing(store, subject, outcome).await {
             Ok(told) => told,
-            Err(error) => format!("{}  ({error})", claim.trans_id),
+            Err(error) => format!("{}  ({error})", subject.trans_id),
         },
-        Some(claim) => format!("{}  user {}", claim.trans_id, claim.user),
+        Some(subject) => format!("{}  user {}", subject.trans_id, subject.user),
     };
     let cases: String = cases.iter().map(|case| format!("  case {}", case.id())).collect();
     format!("{time}  {} {}  {outcome}  {told}{cases}", answer.status, answer.body.replace('\n', "; "))
 }
 
-/// What a settled claim moved, and where its account stands.
-async fn standing(store: &Store, claim: &Claim, outcome: &str) -> Result<String, StoreError> {
+/// What a settled call moved, and where its account stands.
+async fn standing(store: &Store, subject: &Subject, outcome: &str) -> Result<String, StoreError> {
     let deadline = Instant::now() + PATIENCE;
-    let entries = store.conversation(&claim.trans_id, deadline).await?;
-    let entry = entries.iter().find(|entry| entry.status == claim.status);
-    let (user, currency) = entry.map_or((&claim.user, &claim.currency), |entry| (&entry.user, &entry.currency));
+    let entries = store.conversation(&subject.trans_id, deadline).await?;
+    let entry = entries.iter().find(|entry| entry.status == subject.status);
+    let (user, currency) = entry.map_or((&subject.user, &subject.currency), |entry| (&entry.user, &entry.currency));
     let account = store.account(user, currency, deadline).await?.unwrap_or_default();
     let held = if account.held.is_zero() { String::new() } else { format!("  held {}", account.held) };
     let moved = [Happened::Credited, Happened::Held, Happened::Suspended, Happened::Reversed]
         .map(Happened::as_str)
         .contains(&outcome);
     let change = entry.filter(|_| moved).map(|entry| format!("  {}", change(entry)));
-    Ok(format!("{}  user {user}{}  balance {}{held}", claim.trans_id, change.unwrap_or_default(), account.available))
+    Ok(format!("{}  user {user}{}  balance {}{held}", subject.trans_id, change.unwrap_or_default(), account.available))
 }

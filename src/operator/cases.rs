@@ -145,7 +145,7 @@ pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: 
                     return Ok(resolved(closing, Some(moved)));
                 }
                 Outcome::Refused(Refusal::Case | Refusal::Hold) => {}
-                Outcome::Refused(Refusal::Account) => {
+                Outcome::Refused(Refusal::Account(_)) => {
                     return Err(cannot(&format_args!(
                         "user {} has no account: look at the name again; the app makes the accounts of its users",
                         posting.entry.user
@@ -243,7 +243,7 @@ async fn conversation(store: &Store, row: &CaseRow) -> Result<Vec<Entry>, Cannot
 /// What a posting changed, and where its accounts stand, as far as that can be read: what was done is said whatever happens.
 async fn moved(store: &Store, posting: &Posting) -> Lines {
     let mut lines = Lines::default();
-    for entry in [Some(&posting.entry), posting.companion.as_ref()].into_iter().flatten() {
+    for entry in posting.entries() {
         let held = match entry.held {
             Some(held) => format!(", held {}", signed(held.change)),
             None => String::new(),

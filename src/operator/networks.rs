@@ -13,6 +13,7 @@ use serde_json::json;
 use super::CannotRun;
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
+use crate::gate;
 use crate::id::Network;
 use crate::ledger::Status;
 use crate::offerwall::{self, Happened, Rejection, Report};
@@ -161,7 +162,7 @@ impl Operator {
             _ => format!("{}, not on the list", request.source_ip),
         };
         let keys = self.keys(&preset.network)?;
-        let explanation = offerwall::on_wire(&preset, &request, |wire, _| preset.signature.explain(keys, wire));
+        let explanation = gate::on_wire(&preset, &request, |wire, _| preset.signature.explain(keys, wire));
         let read = offerwall::read(&preset, keys, &self.config.coins, &request);
 
         let mut lines = Lines::default();
@@ -440,7 +441,7 @@ fn what_fits(preset: &Preset, keys: &[Key], request: &Request) -> Option<String>
                 for origin in [&request.origin, &swapped] {
                     let mut request = request.clone();
                     request.origin.clone_from(origin);
-                    if offerwall::on_wire(preset, &request, |wire, _| recipe.verify(keys, wire)).is_ok() {
+                    if gate::on_wire(preset, &request, |wire, _| recipe.verify(keys, wire)).is_ok() {
                         let url =
                             if message.takes_url() { format!(", for {}", url_of(&request)) } else { String::new() };
                         return Some(format!("{name} of {text}, in {written}{url}"));

@@ -78,7 +78,7 @@ async fn a_rejected_request_costs_nothing() {
     check(async |world| {
         world.query("forged").await;
         world.tell("{trans_id}", "1", "42", "10").await;
-        world.app.handle("{}", crate::world::PATIENCE).await;
+        world.app.offerwall("{}", crate::world::PATIENCE).await;
         assert_cost(world, "rejections", 0, 0.0);
     })
     .await;

@@ -327,7 +327,7 @@ async fn a_balance_that_is_below_zero_already_is_not_raised_by_a_loss() {
         let app = world.redeployed(&[("NETWORKS_FILE", file.to_str().unwrap())]).await;
         let query = crate::world::query(&crate::world::conversion("c2", "2", "42", "5"));
         let event = crate::world::event("GET", "/standard", &crate::world::signed(&query));
-        assert_eq!(line(&app.handle(&event, crate::world::PATIENCE).await), "200 ok");
+        assert_eq!(line(&app.offerwall(&event, crate::world::PATIENCE).await), "200 ok");
         assert_eq!(world.balance("42").await, "-5", "the debt stays as it was");
     })
     .await;

@@ -155,7 +155,7 @@ async fn one_id_at_two_networks_is_two_conversations() {
         let app = App::start(config).await.unwrap();
         let told = async |path, secret, id| {
             let query = signed_with(secret, &query(&conversion(id, "1", "42", "5")));
-            line(&app.handle(&event("GET", path, &query), PATIENCE).await)
+            line(&app.offerwall(&event("GET", path, &query), PATIENCE).await)
         };
         assert_eq!(told("/one", "first", "c1").await, "200 ok");
         assert_eq!(told("/two", "second", "c1").await, "200 ok");
@@ -379,7 +379,7 @@ async fn a_reversal_takes_from_the_currency_that_was_credited() {
         let renamed = world.redeployed(&[("CURRENCY", "gems")]).await;
         let callback = signed(&query(&conversion("c1", "2", "42", "5")));
         let event = event("GET", "/standard", &callback);
-        assert_eq!(line(&renamed.handle(&event, PATIENCE).await), "200 ok");
+        assert_eq!(line(&renamed.offerwall(&event, PATIENCE).await), "200 ok");
         assert_eq!(world.balance("42").await, "0");
         assert!(world.cases().await.is_empty());
     })
@@ -432,7 +432,7 @@ async fn a_change_of_the_coins_scale_between_two_deliveries_is_no_conflict() {
         let rescaled = world.redeployed(&[("COIN_DECIMALS", "3")]).await;
         let callback = signed(&query(&conversion("c1", "1", "42", "1.239")));
         let event = event("GET", "/standard", &callback);
-        assert_eq!(line(&rescaled.handle(&event, PATIENCE).await), "200 ok (duplicate)");
+        assert_eq!(line(&rescaled.offerwall(&event, PATIENCE).await), "200 ok (duplicate)");
         assert!(world.cases().await.is_empty());
         assert_eq!(world.balance("42").await, "1.23");
     })

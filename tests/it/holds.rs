@@ -131,7 +131,7 @@ async fn a_change_of_the_hold_counts_for_later_credits_only() {
             "/standard",
             &crate::world::signed(&crate::world::query(&crate::world::conversion("c2", "1", "42", "5"))),
         );
-        assert_eq!(line(&app.handle(&event, crate::world::PATIENCE).await), "200 ok");
+        assert_eq!(line(&app.offerwall(&event, crate::world::PATIENCE).await), "200 ok");
         assert_eq!(world.release(later(2)).await, released(1));
         assert_eq!(world.account("42").await, parts("5", "10"));
         assert_eq!(world.release(later(25)).await, released(1));

@@ -32,8 +32,8 @@ async fn function(embedded: &Embedded) -> App {
 #[tokio::test]
 async fn tables_that_exist_are_left_as_they_are() {
     let embedded = Embedded::memory().await.unwrap();
-    let first = function(&embedded).await.handle(CREDIT, Duration::MAX).await;
-    let again = function(&embedded).await.handle(CREDIT, Duration::MAX).await;
+    let first = function(&embedded).await.offerwall(CREDIT, Duration::MAX).await;
+    let again = function(&embedded).await.offerwall(CREDIT, Duration::MAX).await;
     assert_eq!((first.outcome, again.outcome), ("credited", "duplicate"));
 }
 
@@ -41,7 +41,7 @@ async fn tables_that_exist_are_left_as_they_are() {
 async fn embedded_databases_in_memory_do_not_see_each_other() {
     let (one, other) = (Embedded::memory().await.unwrap(), Embedded::memory().await.unwrap());
     for embedded in [one, other] {
-        let handled = function(&embedded).await.handle(CREDIT, Duration::MAX).await;
+        let handled = function(&embedded).await.offerwall(CREDIT, Duration::MAX).await;
         assert_eq!(handled.outcome, "credited");
     }
 }

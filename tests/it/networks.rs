@@ -102,7 +102,7 @@ async fn every_event_file_gets_the_answer_that_its_network_expects() {
         for (file, outcome, answer) in &expected {
             let event = std::fs::read_to_string(event_file(file)).unwrap();
             Request::read(&event).unwrap();
-            let handled: Handled = world.app.handle(&event, PATIENCE).await;
+            let handled: Handled = world.app.offerwall(&event, PATIENCE).await;
             if (handled.outcome, &line(&handled)) != (outcome.as_str(), answer) {
                 let why = handled.why.clone().unwrap_or_default();
                 wrong.push(format!("{file}: {} {} ({why}), not {outcome} {answer}", handled.outcome, line(&handled)));

@@ -123,7 +123,7 @@ async fn a_parameter_from_which_two_things_are_read_is_named_once() {
             ("1&currency_amount=2", "400 currency_amount: sent more than once"),
         ] {
             let query = signed(&format!("user_id=1&trans_id=a&currency_amount={amount}"));
-            let handled = world.app.handle(&event("GET", "/by-sign", &query), PATIENCE).await;
+            let handled = world.app.offerwall(&event("GET", "/by-sign", &query), PATIENCE).await;
             assert_eq!(line(&handled), expected);
         }
     })
@@ -217,7 +217,7 @@ async fn paths_lead_to_enabled_networks_and_only_get_is_allowed() {
             ("GET", "/", "200 ok (duplicate)"),
             ("GET", "/standard/", "200 ok (duplicate)"),
         ] {
-            let handled = world.app.handle(&event(method, path, &good), PATIENCE).await;
+            let handled = world.app.offerwall(&event(method, path, &good), PATIENCE).await;
             assert_eq!(line(&handled), expected, "{method} {path}");
         }
     })
@@ -276,7 +276,7 @@ async fn an_event_that_is_not_a_request_is_answered_and_ends_nothing() {
         for event in
             ["{}", "[]", "null", "7", "\"\"", r#"{"Records": []}"#, r#"{"rawPath": 1}"#, r#"{"rawPath": "\ud800"}"#]
         {
-            let handled = world.app.handle(event, PATIENCE).await;
+            let handled = world.app.offerwall(event, PATIENCE).await;
             assert_eq!(handled.answer.status, 400, "{event}");
             assert!(handled.answer.body.starts_with("not a function URL event of payload version 2.0: "), "{event}");
         }
@@ -334,7 +334,7 @@ async fn any_bytes_anywhere_in_a_request_get_an_answer() {
                 json!({"rawPath": path, "rawQueryString": query, "headers": {method.clone(): path}, "body": query, "isBase64Encoded": true,
                     "requestContext": {"http": {"method": method, "sourceIp": path}}}).to_string(),
             ] {
-                let handled = world.app.handle(&event, PATIENCE).await;
+                let handled = world.app.offerwall(&event, PATIENCE).await;
                 assert!([200, 400, 403, 404, 405].contains(&handled.answer.status), "{event}: {handled:?}");
                 assert!(!handled.answer.body.contains(crate::world::SECRET));
             }

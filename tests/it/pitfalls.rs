@@ -139,7 +139,7 @@ impl Call {
     }
 
     async fn sent(&self, world: &World) -> Handled {
-        world.app.handle(&self.event(), PATIENCE).await
+        world.app.offerwall(&self.event(), PATIENCE).await
     }
 
     /// Status and body of the answer.

@@ -10,6 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use postback::event::{Front, Request};
+use postback::gate::Barred;
 use postback::id::{Currency, Network};
 use postback::money::Scale;
 use postback::offerwall::{self, Coins, Rejection};
@@ -49,7 +50,7 @@ fn coins() -> Coins {
 /// What the recipe says of a request; what the request says beside that does not matter here.
 pub fn judge(preset: &Preset, keys: &[Key], request: &Request) -> Result<(), BadSignature> {
     match offerwall::read(preset, keys, &coins(), request) {
-        Err(Rejection::BadSignature(why)) => Err(why),
+        Err(Rejection::Barred(Barred::BadSignature(why))) => Err(why),
         Ok(_) | Err(Rejection::Parameters(_)) => Ok(()),
         Err(other) => panic!("{other:?}"),
     }
@@ -673,7 +674,7 @@ async fn adding_a_network_needs_a_toml_string_and_nothing_else() {
                 let context = json!({"http": {"method": method, "sourceIp": "192.0.2.7"}});
                 let path = format!("/{network}");
                 let event = json!({"rawPath": path, "rawQueryString": query, "body": body, "requestContext": context});
-                line(&world.app.handle(&event.to_string(), PATIENCE).await)
+                line(&world.app.offerwall(&event.to_string(), PATIENCE).await)
             };
             assert_eq!(tell("c1", "10.50", "one").await, "200 1", "{network}");
             assert_eq!(tell("c1", "10.50", "one").await, "200 DUP c1", "{network}");

@@ -75,7 +75,7 @@ async fn deployed(world: &World, vault: &Vault) -> Result<App, String> {
 
 async fn told(app: &App, secret: &str, id: &str) -> String {
     let query = signed_with(secret, &query(&conversion(id, "1", "42", "1")));
-    line(&app.handle(&event("GET", "/standard", &query), PATIENCE).await)
+    line(&app.offerwall(&event("GET", "/standard", &query), PATIENCE).await)
 }
 
 #[tokio::test]

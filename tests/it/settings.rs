@@ -50,7 +50,7 @@ fn deadline() -> Instant {
 
 async fn call(app: &App, id: &str) -> Handled {
     let query = signed(&query(&conversion(id, "1", "42", "1")));
-    app.handle(&event("GET", "/standard", &query), PATIENCE).await
+    app.offerwall(&event("GET", "/standard", &query), PATIENCE).await
 }
 
 /// The answer to a call right now.
@@ -103,7 +103,7 @@ async fn settings_take_the_place_of_the_variables_altogether() {
         let app = world.redeployed(&[]).await;
         assert_eq!(told(&app, "c1").await, "404 no such network");
         let query = signed(&query(&conversion("c1", "1", "42", "1")));
-        let handled = app.handle(&event("GET", "/mine", &query), PATIENCE).await;
+        let handled = app.offerwall(&event("GET", "/mine", &query), PATIENCE).await;
         assert_eq!(line(&handled), "403 bad signature", "it has no secret yet");
     })
     .await;
@@ -247,7 +247,7 @@ async fn a_start_that_cannot_read_the_settings_decides_nothing_until_it_can() {
         assert!(app.in_force().is_none());
         let handled = call(&app, "c1").await;
         assert_eq!((line(&handled).as_str(), handled.outcome), ("503 try again", "unavailable"));
-        let elsewhere = app.handle(&event("GET", "/nowhere", ""), PATIENCE).await;
+        let elsewhere = app.offerwall(&event("GET", "/nowhere", ""), PATIENCE).await;
         assert_eq!(line(&elsewhere), "503 try again", "nobody knows whether it is a network");
         world.proxy.plan(|_| Fault::None);
         assert_eq!(told(&app, "c1").await, SHUT_OUT);

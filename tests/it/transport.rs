@@ -184,7 +184,7 @@ async fn the_deadline_of_the_invocation_is_kept_where_it_is_shorter_than_the_bud
         let event = crate::world::event("GET", "/standard", &crate::world::signed(&query));
         for patience in [Duration::ZERO, Duration::from_millis(300)] {
             let started = Instant::now();
-            assert_eq!(line(&world.app.handle(&event, patience).await), "503 try again");
+            assert_eq!(line(&world.app.offerwall(&event, patience).await), "503 try again");
             assert!(started.elapsed() < patience + Duration::from_millis(400));
         }
     })
@@ -199,7 +199,7 @@ async fn an_unreachable_dynamodb_is_503() {
             world.redeployed(&[("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:9"), ("TIME_BUDGET_MS", "500")]).await;
         let query = crate::world::query(&crate::world::conversion("c1", "1", "42", "10"));
         let event = crate::world::event("GET", "/standard", &crate::world::signed(&query));
-        assert_eq!(line(&cut_off.handle(&event, crate::world::PATIENCE).await), "503 try again");
+        assert_eq!(line(&cut_off.offerwall(&event, crate::world::PATIENCE).await), "503 try again");
         assert!(world.entries().await.is_empty());
     })
     .await;

@@ -1,8 +1,8 @@
 //! Signatures that networks published, or that are real: what no program of ours had a part in.
 
 use postback::event::Request;
+use postback::gate::on_wire;
 use postback::id::Network;
-use postback::offerwall::on_wire;
 use postback::preset::{Catalogue, Preset};
 use postback::signature::{BadSignature, Key};
 

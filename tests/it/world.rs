@@ -146,7 +146,7 @@ impl World {
 
     /// The postback with exactly this query.
     pub async fn query(&self, query: &str) -> Handled {
-        self.app.handle(&event("GET", "/standard", query), PATIENCE).await
+        self.app.offerwall(&event("GET", "/standard", query), PATIENCE).await
     }
 
     /// The same deployment after a change of its variables.

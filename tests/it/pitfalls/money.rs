@@ -592,11 +592,11 @@ async fn a_failure_of_ours_is_never_what_any_network_takes_for_done_and_the_next
         for network in Catalogue::default().names() {
             let event = std::fs::read_to_string(events.join(format!("{network}-credit.json"))).unwrap();
             world.proxy.plan(|_| Fault::Error("AccessDeniedException"));
-            let failed = world.app.handle(&event, PATIENCE).await;
+            let failed = world.app.offerwall(&event, PATIENCE).await;
             assert_eq!((failed.outcome, failed.answer.status), ("unavailable", 503), "{network}");
             assert!(!failed.r#final, "{network}");
             world.proxy.plan(|_| Fault::None);
-            let paid = world.app.handle(&event, PATIENCE).await;
+            let paid = world.app.offerwall(&event, PATIENCE).await;
             assert_eq!((paid.outcome, paid.answer.status), ("credited", 200), "{network}");
             assert_ne!(paid.answer.body, failed.answer.body, "{network}");
         }

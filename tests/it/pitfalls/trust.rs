@@ -138,7 +138,7 @@ async fn without_a_secret_nothing_verifies_not_even_an_empty_one() {
         check_everything_with(secrets, async |world| {
             for network in Catalogue::default().names() {
                 let event = std::fs::read_to_string(events.join(format!("{network}-credit.json"))).unwrap();
-                let status = world.app.handle(&event, PATIENCE).await.answer.status;
+                let status = world.app.offerwall(&event, PATIENCE).await.answer.status;
                 assert_eq!(status, if UNSIGNED.contains(&network.as_str()) { 200 } else { 403 }, "{network} {secrets}");
             }
             for call in [
@@ -426,7 +426,7 @@ async fn every_secret_of_a_list_is_in_force_and_one_that_was_taken_off_it_is_not
         }
         let after = world.redeployed(&[("NETWORK_SECRETS", r#"{"cpx": ["new"]}"#)]).await;
         for (call, expected) in [(survey("d", "old"), "403 bad signature"), (survey("d", "new"), "200 1")] {
-            assert_eq!(line(&after.handle(&call.event(), PATIENCE).await), expected);
+            assert_eq!(line(&after.offerwall(&call.event(), PATIENCE).await), expected);
         }
     })
     .await;
@@ -690,7 +690,7 @@ async fn no_request_that_nobody_signed_moves_coins_or_ends_the_process_at_any_ne
         for network in Catalogue::default().names() {
             for _ in 0..60 {
                 let event = any_event(&network, &mut runner);
-                let handled = world.app.handle(&event, PATIENCE).await;
+                let handled = world.app.offerwall(&event, PATIENCE).await;
                 let refused = ["bad_signature", "bad_source", "method_not_allowed"].contains(&handled.outcome);
                 assert!(refused && [403, 405].contains(&handled.answer.status), "{event}: {handled:?}");
                 assert!(!format!("{handled:?}").contains(SECRET), "{handled:?}");
