@@ -125,7 +125,15 @@ impl Row {
             Some(Status::Release) => Kind::Release,
             Some(Status::Assign | Status::Clear) => Kind::Assignment,
             Some(Status::Adjust(_)) => Kind::Adjustment,
-            None => Kind::Other,
+            Some(
+                Status::Operation
+                | Status::Rollback
+                | Status::Open
+                | Status::Close
+                | Status::Deposit
+                | Status::Withdrawal,
+            )
+            | None => Kind::Other,
         }
     }
 
@@ -166,7 +174,7 @@ impl Row {
     /// [`OutOfRange`].
     pub fn change(&self) -> Result<Account, OutOfRange> {
         let available = self.amount.checked_add(self.held.negated()).ok_or(OutOfRange)?;
-        Ok(Account { available, held: self.held })
+        Ok(Account { available, held: self.held, closed: false })
     }
 }
 

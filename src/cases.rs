@@ -120,7 +120,10 @@ fn correction(kind: CaseKind) -> CaseKind {
         | CaseKind::Shortfall
         | CaseKind::OverCap
         | CaseKind::UnknownUser
-        | CaseKind::SettingsBroken => kind,
+        | CaseKind::SettingsBroken
+        | CaseKind::WinWithoutBet
+        | CaseKind::WinAfterEnd
+        | CaseKind::ClosedAccount => kind,
     }
 }
 

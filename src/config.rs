@@ -35,6 +35,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("TRANSACTIONS_TABLE", "transactions", "the table of entries"),
     variable("ACCOUNTS_TABLE", "accounts", "the table of balances"),
     variable("HOLDS_TABLE", "holds", "the table of held coins"),
+    variable("ROUNDS_TABLE", "rounds", "the table of rounds"),
     variable("CASES_TABLE", "cases", "the table of cases"),
     variable("SETTINGS_TABLE", "settings", "the table of settings"),
     variable(
@@ -152,6 +153,7 @@ impl Config {
                 transactions: env.parsed("TRANSACTIONS_TABLE", table),
                 accounts: env.parsed("ACCOUNTS_TABLE", table),
                 holds: env.parsed("HOLDS_TABLE", table),
+                rounds: env.parsed("ROUNDS_TABLE", table),
                 cases: env.parsed("CASES_TABLE", table),
                 settings: env.parsed("SETTINGS_TABLE", table),
             },

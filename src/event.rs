@@ -65,6 +65,8 @@ pub struct Answer {
     pub body: Cow<'static, str>,
     /// What the body is.
     pub content_type: ContentType,
+    /// Whether it is one that was given before and kept: the caller is told so in the header `idempotent-replayed`.
+    pub replayed: bool,
 }
 
 /// What a body is. Both are UTF-8.
@@ -209,9 +211,14 @@ impl Request {
 }
 
 impl Answer {
+    /// An answer in JSON.
+    pub fn json(status: u16, body: impl Into<Cow<'static, str>>) -> Answer {
+        Answer { content_type: ContentType::Json, ..Answer::new(status, body) }
+    }
+
     /// An answer in plain text.
     pub fn new(status: u16, body: impl Into<Cow<'static, str>>) -> Answer {
-        Answer { status, body: body.into(), content_type: ContentType::Text }
+        Answer { status, body: body.into(), content_type: ContentType::Text, replayed: false }
     }
 }
 
@@ -232,8 +239,10 @@ impl Serialize for Answer {
         struct Headers {
             #[serde(rename = "content-type")]
             content_type: &'static str,
+            #[serde(rename = "idempotent-replayed", skip_serializing_if = "Option::is_none")]
+            replayed: Option<&'static str>,
         }
-        let headers = Headers { content_type: self.content_type.as_str() };
+        let headers = Headers { content_type: self.content_type.as_str(), replayed: self.replayed.then_some("true") };
         let (status_code, is_base64_encoded) = (self.status, false);
         Response { status_code, headers, body: &self.body, is_base64_encoded, cookies: [] }.serialize(serializer)
     }

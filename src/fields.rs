@@ -65,8 +65,10 @@ pub struct Field<'a> {
 pub enum Value<'a> {
     /// Percent-encoded, as it was on the wire.
     Encoded(&'a str),
-    /// The text of a JSON string, or a JSON number, `true` or `false` as it was written.
+    /// The text of a JSON string.
     Plain(Cow<'a, str>),
+    /// A JSON number, `true` or `false` as it was written.
+    Literal(&'a str),
     /// What stands in a JSON body and is no value: an array, an empty object, half of a surrogate pair.
     Broken,
 }
@@ -76,6 +78,7 @@ impl fmt::Debug for Value<'_> {
         f.write_str(match self {
             Value::Encoded(_) => "Encoded",
             Value::Plain(_) => "Plain",
+            Value::Literal(_) => "Literal",
             Value::Broken => "Broken",
         })
     }
@@ -165,7 +168,7 @@ impl<'a> Value<'a> {
     /// As it was on the wire.
     pub fn raw(&self) -> &str {
         match self {
-            Value::Encoded(raw) => raw,
+            Value::Encoded(raw) | Value::Literal(raw) => raw,
             Value::Plain(text) => text,
             Value::Broken => "",
         }
@@ -177,6 +180,7 @@ impl<'a> Value<'a> {
             Value::Encoded(raw) if !raw.contains(['%', '+']) => raw.as_bytes().into(),
             Value::Encoded(raw) => percent_decode(raw.replace('+', " ").as_bytes()).collect::<Vec<u8>>().into(),
             Value::Plain(text) => text.as_bytes().into(),
+            Value::Literal(text) => text.as_bytes().into(),
             Value::Broken => b"".into(),
         }
     }
@@ -185,7 +189,7 @@ impl<'a> Value<'a> {
     pub fn unescaped(&self) -> Cow<'_, [u8]> {
         match self {
             Value::Encoded(raw) => percent_decode(raw.as_bytes()).into(),
-            Value::Plain(_) | Value::Broken => self.bytes(),
+            Value::Plain(_) | Value::Literal(_) | Value::Broken => self.bytes(),
         }
     }
 
@@ -200,6 +204,7 @@ impl<'a> Value<'a> {
             Value::Encoded(raw) if !raw.contains(['%', '+']) => Cow::from(*raw),
             Value::Encoded(_) => String::from_utf8(self.bytes().into_owned()).map_err(|_| Doubt::NotUtf8)?.into(),
             Value::Plain(text) => Cow::from(text.as_ref()),
+            Value::Literal(text) => Cow::from(*text),
             Value::Broken => return Err(Doubt::NoText),
         };
         // What stands for bytes that were no text when a body was read.
@@ -212,6 +217,7 @@ impl<'a> Value<'a> {
             Value::Encoded(raw) if !raw.contains(['%', '+']) => Cow::from(*raw),
             Value::Encoded(_) | Value::Broken => String::from_utf8_lossy(&self.bytes()).into_owned().into(),
             Value::Plain(text) => text.clone(),
+            Value::Literal(text) => Cow::from(*text),
         }
     }
 }
@@ -262,7 +268,7 @@ fn collect<'a>(text: &'a str, path: &str, depth: usize, fields: &mut Vec<Field<'
             b'{' | b'[' => Value::Broken,
             b'"' => serde_json::from_str(value.get()).map_or(Value::Broken, |Text(text)| Value::Plain(text)),
             b'n' => Value::Plain("".into()),
-            _ => Value::Plain(value.get().into()),
+            _ => Value::Literal(value.get()),
         };
         fields.push(Field { written: Value::Plain(path.clone()), name: path, value });
     }
@@ -567,7 +573,7 @@ mod tests {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let _ = Fields::json(&deep);
         let nested = |depth| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
-        assert_eq!(Fields::json(&nested(9)).unwrap().iter().next().unwrap().value, Value::Plain("1".into()));
+        assert_eq!(Fields::json(&nested(9)).unwrap().iter().next().unwrap().value, Value::Literal("1"));
         assert_eq!(Fields::json(&nested(10)).unwrap().iter().next().unwrap().value, Value::Broken);
     }
 

@@ -5,6 +5,7 @@
 //! panic or a fault of ours look like an answer about money, and never logs a secret, a query or a signature.
 
 mod offerwall; // postbacks
+mod wallet; // calls of a wallet
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub struct App {
     store: Store,
     keyring: Keyring,
     in_force: InForce,
+    accounts: wallet::Accounts,
 }
 
 /// What became of a call, for whoever watches.
@@ -118,7 +120,7 @@ impl App {
         let in_force = InForce::new(variables, config.function.clone());
         let deadline = Instant::now() + config.time_budget;
         let (keyring, looked) = tokio::join!(keyring(&config), in_force.look(&store, deadline));
-        let app = App { keyring: keyring?, config, store, in_force };
+        let app = App { keyring: keyring?, config, store, in_force, accounts: wallet::Accounts::default() };
         if let Some(snapshot) = &looked.snapshot {
             app.warn_about_secrets(snapshot);
         }

@@ -97,6 +97,25 @@ id! {
     }
 }
 
+id! {
+    /// Our id of a game's round: `<network>/<the network's id>`.
+    RoundId(value) { text(value, 24 + 1 + RoundId::RECEIVED_MAX) }
+}
+
+impl RoundId {
+    /// Most bytes of a round's id that a network chose.
+    pub const RECEIVED_MAX: usize = 64;
+
+    /// The id of the round that `network` calls `received`.
+    ///
+    /// # Errors
+    ///
+    /// [`IdError`] says what is wrong with the received id.
+    pub fn of(network: &Network, received: &str) -> Result<RoundId, IdError> {
+        text(received, RoundId::RECEIVED_MAX).map(|received| RoundId(format!("{network}/{received}")))
+    }
+}
+
 impl UserId {
     /// Who holds a network's money that must not reach its user yet.
     pub fn suspense(network: &Network) -> UserId {
@@ -125,7 +144,17 @@ impl TransId {
     ///
     /// [`IdError`] says what is wrong with the received id.
     pub fn of(network: &Network, received: &str) -> Result<TransId, IdError> {
+        TransId::received_by(network.as_str(), received)
+    }
+
+    /// The same of what is no network and has none's name.
+    pub(crate) fn received_by(network: &str, received: &str) -> Result<TransId, IdError> {
         text(received, TransId::RECEIVED_MAX).map(|received| TransId(format!("{network}/{received}")))
+    }
+
+    /// The id of a conversation without its network: what the network calls it.
+    pub fn received(&self) -> &str {
+        self.0.split_once('/').map_or("", |(_, received)| received)
     }
 
     /// The network that the conversation belongs to.

@@ -8,7 +8,7 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::id::{Currency, Network, TransId, UserId};
+use crate::id::{Currency, Network, RoundId, TransId, UserId};
 use crate::money::Amount;
 
 /// Most bytes of an offer's or a goal's id kept in an entry; what is longer is cut. With [`OFFER_NAME_MAX`] and the
@@ -20,6 +20,9 @@ pub const OFFER_NAME_MAX: usize = 64;
 
 /// Most characters kept of a source address: the longest text of an IPv6 address.
 pub const SOURCE_IP_MAX: usize = 45;
+
+/// Most bytes of a game's id kept in an entry; what is longer is cut.
+pub const GAME_ID_MAX: usize = 64;
 
 /// Most bytes kept of who decided something, and of why.
 pub const BY_MAX: usize = 64;
@@ -42,9 +45,36 @@ pub enum Status {
     Clear,
     /// A correction by a person who worked a case of this kind.
     Adjust(CaseKind),
+    /// What a wallet was asked for under one key, whatever it was.
+    Operation,
+    /// The mark on an operation that it was rolled back.
+    Rollback,
+    /// An account was opened to its player, or opened again.
+    Open,
+    /// An account was closed.
+    Close,
+    /// A player's own money came in.
+    Deposit,
+    /// A player's own money went out.
+    Withdrawal,
 }
 
 impl Status {
+    /// Every status but the corrections.
+    const PLAIN: [Status; 11] = [
+        Status::Credit,
+        Status::Reversal,
+        Status::Release,
+        Status::Assign,
+        Status::Clear,
+        Status::Operation,
+        Status::Rollback,
+        Status::Open,
+        Status::Close,
+        Status::Deposit,
+        Status::Withdrawal,
+    ];
+
     /// The status as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,10 +83,19 @@ impl Status {
             Status::Release => "release",
             Status::Assign => "assign",
             Status::Clear => "clear",
+            Status::Operation => "operation",
+            Status::Rollback => "rollback",
+            Status::Open => "open",
+            Status::Close => "close",
+            Status::Deposit => "deposit",
+            Status::Withdrawal => "withdrawal",
             Status::Adjust(kind) => match kind {
                 CaseKind::Conflict(Field::User) => "adjust_conflict_user",
                 CaseKind::Conflict(Field::Currency) => "adjust_conflict_currency",
                 CaseKind::Conflict(Field::Amount) => "adjust_conflict_amount",
+                CaseKind::Conflict(Field::Kind) => "adjust_conflict_kind",
+                CaseKind::Conflict(Field::Counterpart) => "adjust_conflict_original",
+                CaseKind::Conflict(Field::Round) => "adjust_conflict_round",
                 CaseKind::LateCredit => "adjust_late_credit",
                 CaseKind::Overdrawn => "adjust_overdrawn",
                 CaseKind::Shortfall => "adjust_shortfall",
@@ -64,14 +103,16 @@ impl Status {
                 CaseKind::OverCap => "adjust_over_cap",
                 CaseKind::UnknownUser => "adjust_unknown_user",
                 CaseKind::SettingsBroken => "adjust_settings_broken",
+                CaseKind::WinWithoutBet => "adjust_win_without_bet",
+                CaseKind::WinAfterEnd => "adjust_win_after_end",
+                CaseKind::ClosedAccount => "adjust_closed_account",
             },
         }
     }
 
     /// Reads a stored status.
     pub fn stored(text: &str) -> Option<Status> {
-        let plain = [Status::Credit, Status::Reversal, Status::Release, Status::Assign, Status::Clear];
-        plain.into_iter().chain(CaseKind::ALL.map(Status::Adjust)).find(|status| status.as_str() == text)
+        Status::PLAIN.into_iter().chain(CaseKind::ALL.map(Status::Adjust)).find(|status| status.as_str() == text)
     }
 }
 
@@ -104,6 +145,115 @@ pub struct Entry {
     pub offer: Offer,
     /// The person who decided it, where it was not a network.
     pub decision: Option<Decision>,
+    /// What a wallet was asked for and answered, where that is what it records.
+    pub operation: Option<Operation>,
+}
+
+/// What a wallet was asked for under one key, and the answer that every repeat hears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// What was asked for.
+    pub kind: OperationKind,
+    /// The amount that was asked for, whatever moved; `None` where none was named.
+    pub requested: Option<Amount>,
+    /// The round of the game that it belongs to.
+    pub round: Option<RoundId>,
+    /// The caller's id of the game, at most [`GAME_ID_MAX`] bytes.
+    pub game_id: Option<String>,
+    /// Of a rollback the operation that it takes back, and of the mark on an operation the rollback.
+    pub counterpart: Option<TransId>,
+    /// The answer.
+    pub answer: StoredAnswer,
+}
+
+/// What can be asked of a wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperationKind {
+    /// A player's stake is taken.
+    Bet,
+    /// A player is paid.
+    Win,
+    /// A stake is given back.
+    BetRollback,
+    /// A win is taken back.
+    WinRollback,
+    /// A round is over; nothing moves.
+    RoundFinish,
+}
+
+impl OperationKind {
+    /// Every kind.
+    pub const ALL: [OperationKind; 5] = [
+        OperationKind::Bet,
+        OperationKind::Win,
+        OperationKind::BetRollback,
+        OperationKind::WinRollback,
+        OperationKind::RoundFinish,
+    ];
+
+    /// The kind as it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OperationKind::Bet => "bet",
+            OperationKind::Win => "win",
+            OperationKind::BetRollback => "bet_rollback",
+            OperationKind::WinRollback => "win_rollback",
+            OperationKind::RoundFinish => "round_finish",
+        }
+    }
+}
+
+/// An answer as it was given, so that it can be given again byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+}
+
+/// One player's part in a round of a game: what its bets and its end come to. Unlike an entry it changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Round {
+    /// The bets that were placed and not rolled back.
+    pub bets: u64,
+    /// The bets that were rolled back, also those that never came.
+    pub rolled_back: u64,
+    /// Whether it was finished.
+    pub finished: bool,
+}
+
+impl Round {
+    /// Whether a win is to be expected in it.
+    pub fn is_live(self) -> bool {
+        self.bets > 0 && !self.finished
+    }
+}
+
+/// What a posting does to its player's part in a round, or asks of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoundStep {
+    /// The round.
+    pub round: RoundId,
+    /// The player.
+    pub user: UserId,
+    /// What is done.
+    pub turn: Turn,
+}
+
+/// What can be done to a player's part in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// A bet was placed.
+    Bet,
+    /// A bet was rolled back.
+    RolledBack,
+    /// A bet that never came was rolled back.
+    Voided,
+    /// It was finished.
+    Finished,
+    /// Nothing is done: it must be live, see [`Round::is_live`].
+    Live,
 }
 
 /// One user's balance in one currency.
@@ -113,6 +263,8 @@ pub struct Account {
     pub available: Amount,
     /// What is credited and cannot be spent yet.
     pub held: Amount,
+    /// Whether it was closed to its player.
+    pub closed: bool,
 }
 
 /// What an entry does to the held part of a balance, and with it to the row that stands for these coins in the queue of
@@ -193,6 +345,7 @@ impl Entry {
             evidence: Evidence::default(),
             offer: Offer::default(),
             decision: None,
+            operation: None,
         }
     }
 
@@ -227,6 +380,8 @@ pub struct Posting {
     pub companions: Vec<Entry>,
     /// What must be true of the entry's account before the change; all of it.
     pub guards: Vec<Guard>,
+    /// What it does to a player's part in a round.
+    pub round: Option<RoundStep>,
     /// A user who must have no account in the entry's currency.
     pub unknown: Option<UserId>,
     /// What it opens; each id is new when the entry is.
@@ -243,7 +398,15 @@ impl Posting {
 
     /// The posting of an entry and nothing else.
     pub fn of(entry: Entry) -> Posting {
-        Posting { entry, companions: Vec::new(), guards: Vec::new(), unknown: None, cases: Vec::new(), closes: None }
+        Posting {
+            entry,
+            companions: Vec::new(),
+            guards: Vec::new(),
+            round: None,
+            unknown: None,
+            cases: Vec::new(),
+            closes: None,
+        }
     }
 }
 
@@ -252,6 +415,12 @@ impl Posting {
 pub enum Guard {
     /// The account exists: the user is known to the app.
     Known,
+    /// The account exists and is open to its player.
+    Open,
+    /// There is no account, or it is closed.
+    NotOpen,
+    /// Nothing is held in it.
+    NothingHeld,
     /// This much must be available.
     AtLeast(Amount),
     /// Less than this must be available; an account that does not exist has nothing.
@@ -288,6 +457,12 @@ pub enum Field {
     Currency,
     /// The coins.
     Amount,
+    /// What was asked for.
+    Kind,
+    /// What a rollback takes back.
+    Counterpart,
+    /// The round of the game.
+    Round,
 }
 
 impl fmt::Display for Field {
@@ -296,6 +471,9 @@ impl fmt::Display for Field {
             Field::User => "user",
             Field::Currency => "currency",
             Field::Amount => "amount",
+            Field::Kind => "kind",
+            Field::Counterpart => "original",
+            Field::Round => "round",
         })
     }
 }
@@ -309,6 +487,8 @@ pub enum Refusal {
     Hold,
     /// A guard did not hold of the account, which is this; `None` where there is none.
     Account(Option<Account>),
+    /// The player's part in the round is not as it must be, but like this.
+    Round(Round),
     /// The case is not open any more: somebody else closed it.
     Case,
 }
@@ -323,6 +503,13 @@ pub fn judge(stored: Entry, new: &Entry) -> Outcome {
     debug_assert!(stored.same_key(new));
     let (known, sent) = (&stored.evidence.amount_received, &new.evidence.amount_received);
     let same_amount = stored.amount == new.amount || (known == sent && !sent.is_empty());
+    if let (Some(known), Some(asked)) = (&stored.operation, &new.operation) {
+        let differs = operations_differ(&stored, known, new, asked);
+        return match differs {
+            Some(field) => Outcome::Conflict(stored, field),
+            None => Outcome::Replayed(stored),
+        };
+    }
     if stored.void {
         Outcome::Replayed(stored)
     } else if stored.user_claimed() != new.user_claimed() {
@@ -336,11 +523,35 @@ pub fn judge(stored: Entry, new: &Entry) -> Outcome {
     }
 }
 
+/// The first thing in which a known operation and a new one under its key differ: whom, what, how much, and of what. A
+/// placeholder knows neither an amount nor more than that. What only one of them names is no difference: it was filled in.
+fn operations_differ(stored: &Entry, known: &Operation, new: &Entry, asked: &Operation) -> Option<Field> {
+    fn other<T: PartialEq>(known: Option<&T>, asked: Option<&T>) -> bool {
+        known.zip(asked).is_some_and(|(known, asked)| known != asked)
+    }
+    let differs = [
+        (stored.user_claimed() != new.user_claimed(), Field::User),
+        (stored.currency != new.currency, Field::Currency),
+        (known.kind != asked.kind, Field::Kind),
+        (other(known.requested.as_ref(), asked.requested.as_ref()), Field::Amount),
+        (other(known.counterpart.as_ref(), asked.counterpart.as_ref()), Field::Counterpart),
+        (other(known.round.as_ref(), asked.round.as_ref()), Field::Round),
+    ];
+    differs.into_iter().find(|(differs, _)| *differs).map(|(_, field)| field)
+}
+
 /// Whether the amount of an entry is its caller's choice. That of all others is what was credited.
 fn amount_counts(status: Status) -> bool {
     match status {
-        Status::Credit | Status::Adjust(_) => true,
-        Status::Reversal | Status::Release | Status::Assign | Status::Clear => false,
+        Status::Credit | Status::Adjust(_) | Status::Deposit | Status::Withdrawal => true,
+        Status::Reversal
+        | Status::Release
+        | Status::Assign
+        | Status::Clear
+        | Status::Operation
+        | Status::Rollback
+        | Status::Open
+        | Status::Close => false,
     }
 }
 
@@ -430,14 +641,23 @@ pub enum CaseKind {
     UnknownUser,
     /// A version of the settings that does not read: the last good one stays in force.
     SettingsBroken,
+    /// A win was paid in a round in which its player has no bet.
+    WinWithoutBet,
+    /// A win was paid in a round that was finished or rolled back.
+    WinAfterEnd,
+    /// Coins came to an account that is closed to its player.
+    ClosedAccount,
 }
 
 impl CaseKind {
     /// Every kind.
-    pub const ALL: [CaseKind; 10] = [
+    pub const ALL: [CaseKind; 16] = [
         CaseKind::Conflict(Field::User),
         CaseKind::Conflict(Field::Currency),
         CaseKind::Conflict(Field::Amount),
+        CaseKind::Conflict(Field::Kind),
+        CaseKind::Conflict(Field::Counterpart),
+        CaseKind::Conflict(Field::Round),
         CaseKind::LateCredit,
         CaseKind::Overdrawn,
         CaseKind::Shortfall,
@@ -445,6 +665,9 @@ impl CaseKind {
         CaseKind::OverCap,
         CaseKind::UnknownUser,
         CaseKind::SettingsBroken,
+        CaseKind::WinWithoutBet,
+        CaseKind::WinAfterEnd,
+        CaseKind::ClosedAccount,
     ];
 
     /// The kind as it is stored.
@@ -458,6 +681,9 @@ impl CaseKind {
             CaseKind::OverCap => "over_cap",
             CaseKind::UnknownUser => "unknown_user",
             CaseKind::SettingsBroken => "settings_broken",
+            CaseKind::WinWithoutBet => "win_without_bet",
+            CaseKind::WinAfterEnd => "win_after_end",
+            CaseKind::ClosedAccount => "closed_account",
         }
     }
 
@@ -472,7 +698,10 @@ impl CaseKind {
             | CaseKind::ReversalWithoutCredit
             | CaseKind::OverCap
             | CaseKind::UnknownUser
-            | CaseKind::SettingsBroken => id,
+            | CaseKind::SettingsBroken
+            | CaseKind::WinWithoutBet
+            | CaseKind::WinAfterEnd
+            | CaseKind::ClosedAccount => id,
         }
     }
 }
@@ -583,6 +812,7 @@ mod tests {
             },
             offer: Offer::default(),
             decision: None,
+            operation: None,
         }
     }
 

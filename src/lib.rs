@@ -13,6 +13,8 @@ pub mod preset; // a network as data
 pub mod gate; // verified before anything is read
 pub mod settings; // which networks are enabled, and what is peculiar to a deployment
 pub mod offerwall; // signed postback -> claim -> postings -> answer
+pub mod wallet; // signed call of a game -> ask -> posting -> one answer for ever
+pub mod cashier; // players' accounts: opened, closed, and their own money in and out
 pub mod cases; // what a person can do about a case
 pub mod sample; // a signed example of what a network sends
 pub mod metrics; // the line of a call, and what CloudWatch counts in it

@@ -80,6 +80,9 @@ const REVERSAL_WITHOUT_CREDIT: Metric = count("cases_reversal_without_credit", B
 const OVER_CAP: Metric = count("cases_over_cap", By::Network);
 const SHORTFALL: Metric = count("cases_shortfall", By::Network);
 const UNKNOWN_USER: Metric = count("cases_unknown_user", By::Network);
+const WIN_WITHOUT_BET: Metric = count("cases_win_without_bet", By::Network);
+const WIN_AFTER_END: Metric = count("cases_win_after_end", By::Network);
+const CLOSED_ACCOUNT: Metric = count("cases_closed_account", By::Network);
 const CASES_SETTINGS_BROKEN: Metric = count("cases_settings_broken", By::Network);
 /// Readings of the settings that found a newest version which does not read: goes on as long as it lasts.
 pub const SETTINGS_BROKEN: Metric = count("settings_broken", By::Function);
@@ -91,6 +94,12 @@ pub const HELD: Metric = Metric { name: "coins_held", unit: "None", by: By::Curr
 pub const SUSPENDED: Metric = Metric { name: "coins_suspended", unit: "None", by: By::Currency };
 /// Coins that were taken back.
 pub const REVERSED: Metric = Metric { name: "coins_reversed", unit: "None", by: By::Currency };
+/// Coins that players staked.
+pub const BET: Metric = Metric { name: "coins_bet", unit: "None", by: By::Currency };
+/// Coins that players won.
+pub const WON: Metric = Metric { name: "coins_won", unit: "None", by: By::Currency };
+/// Coins of bets and wins that were rolled back.
+pub const ROLLED_BACK: Metric = Metric { name: "coins_rolled_back", unit: "None", by: By::Currency };
 
 /// Holds that a round of the worker released.
 pub const RELEASED: Metric = count("holds_released", By::Function);
@@ -102,7 +111,7 @@ pub const OLDEST_DUE: Metric = Metric { name: "oldest_due_hold_s", unit: "Second
 pub const OPEN_CASES: Metric = count("open_cases", By::Function);
 
 /// Every metric.
-pub const METRICS: [&Metric; 22] = [
+pub const METRICS: [&Metric; 28] = [
     &CALLBACKS,
     &UNDERSTOOD,
     &DURATION,
@@ -115,12 +124,18 @@ pub const METRICS: [&Metric; 22] = [
     &SHORTFALL,
     &OVER_CAP,
     &UNKNOWN_USER,
+    &WIN_WITHOUT_BET,
+    &WIN_AFTER_END,
+    &CLOSED_ACCOUNT,
     &CASES_SETTINGS_BROKEN,
     &SETTINGS_BROKEN,
     &CREDITED,
     &HELD,
     &SUSPENDED,
     &REVERSED,
+    &BET,
+    &WON,
+    &ROLLED_BACK,
     &RELEASED,
     &UNRELEASED,
     &OLDEST_DUE,
@@ -137,6 +152,9 @@ fn of_kind(kind: CaseKind) -> &'static Metric {
         CaseKind::OverCap => &OVER_CAP,
         CaseKind::UnknownUser => &UNKNOWN_USER,
         CaseKind::SettingsBroken => &CASES_SETTINGS_BROKEN,
+        CaseKind::WinWithoutBet => &WIN_WITHOUT_BET,
+        CaseKind::WinAfterEnd => &WIN_AFTER_END,
+        CaseKind::ClosedAccount => &CLOSED_ACCOUNT,
     }
 }
 
@@ -151,6 +169,12 @@ pub enum Flow {
     Suspended,
     /// They were taken back.
     Reversed,
+    /// A player staked them.
+    Bet,
+    /// A player won them.
+    Won,
+    /// A bet or a win of them was rolled back.
+    RolledBack,
 }
 
 impl Flow {
@@ -160,6 +184,9 @@ impl Flow {
             Flow::Held => &HELD,
             Flow::Suspended => &SUSPENDED,
             Flow::Reversed => &REVERSED,
+            Flow::Bet => &BET,
+            Flow::Won => &WON,
+            Flow::RolledBack => &ROLLED_BACK,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 
 pub use encapsulate::{Amount, Scale};
 
@@ -108,6 +108,17 @@ impl<'a> Received<'a> {
     /// Whether it is below zero. `-0` is zero.
     pub fn is_negative(&self) -> bool {
         self.negative
+    }
+
+    /// How many digits it has from the first to the last that counts.
+    pub fn digits(&self) -> usize {
+        let all = [self.integer, self.fraction].concat();
+        all.trim_matches('0').len()
+    }
+
+    /// How many decimals it has that count.
+    pub fn decimals(&self) -> usize {
+        self.fraction.trim_end_matches('0').len()
     }
 
     /// Whether it is zero.
@@ -217,6 +228,16 @@ impl Amount {
     #[must_use]
     pub fn negated(self) -> Amount {
         Amount::new(-self.decimal()).unwrap_or(Amount::ZERO)
+    }
+
+    /// With exactly as many decimals as the scale has, such as `12.50`; more are cut downward, so that nobody is told of
+    /// more than there is.
+    pub fn fixed(self, scale: Scale) -> String {
+        let decimals = scale.decimals().into();
+        let mut value = self.decimal().round_dp_with_strategy(decimals, RoundingStrategy::ToNegativeInfinity);
+        value.rescale(decimals);
+        // What is below zero stays so in print only where a digit says it.
+        if value.is_zero() { value.abs().to_string() } else { value.to_string() }
     }
 
     /// How many of `parts` equal parts of `whole` it comes to, rounded down and at most all of them: the length of a bar.

@@ -21,7 +21,7 @@ use crate::ledger::{
 };
 use crate::metrics::Flow;
 use crate::money::{Amount, AmountError, RECEIVED_LENGTH_MAX, Received, Scale};
-use crate::preset::{Class, Identity, Preset, Reply, Spent, Unit, UnknownUsers};
+use crate::preset::{Class, Contract, Identity, Preset, Reply, Spent, Unit, UnknownUsers};
 use crate::signature::{Key, Wire};
 
 /// The coins of a deployment.
@@ -208,11 +208,12 @@ impl Happened {
     }
 }
 
-/// The network at a path: `/<network>`, or `/` where exactly one is enabled.
+/// The network at a path: `/<network>`, or `/` where exactly one sends postbacks.
 pub fn preset_at<'a>(enabled: &'a [Preset], path: &str) -> Option<&'a Preset> {
-    match (path.strip_prefix('/')?, enabled) {
-        ("", [only]) => Some(only),
-        (name, _) => enabled.iter().find(|preset| preset.network.as_str() == name.strip_suffix('/').unwrap_or(name)),
+    let mut walls = enabled.iter().filter(|preset| preset.contract == Contract::Offerwall);
+    match path.strip_prefix('/')? {
+        "" => walls.next().filter(|_| walls.next().is_none()),
+        name => walls.find(|preset| preset.network.as_str() == name.strip_suffix('/').unwrap_or(name)),
     }
 }
 
@@ -564,7 +565,7 @@ fn given(credit: &Entry, conversation: &[Entry]) -> Account {
     let sum = corrections.fold(credit.amount, |sum, entry| sum.checked_add(entry.amount).unwrap_or(sum));
     let held = held_now(conversation).map_or(Amount::ZERO, |hold| hold.amount);
     let available = sum.max(Amount::ZERO).checked_add(held.negated()).unwrap_or(credit.amount);
-    Account { available, held }
+    Account { available, held, closed: false }
 }
 
 /// Takes coins that were spent: the balance goes below zero.
@@ -620,7 +621,9 @@ pub fn conclude(posting: &Posting, meaning: Happened, outcome: Outcome) -> Optio
             let (known, sent) = match field {
                 Field::User => (stored.user_claimed().to_string(), new.user_claimed().to_string()),
                 Field::Currency => (stored.currency.to_string(), new.currency.to_string()),
-                Field::Amount => (stored.amount.to_string(), new.amount.to_string()),
+                Field::Amount | Field::Kind | Field::Counterpart | Field::Round => {
+                    (stored.amount.to_string(), new.amount.to_string())
+                }
             };
             let detail = format!(
                 "Came again with another {field}: {known} is recorded, {sent} was sent (fingerprint {}). Nothing moved.",
@@ -698,5 +701,5 @@ fn say(preset: &Preset, request: &Request, reply: &Reply) -> Answer {
             Cow::Owned(pieces.iter().map(piece).collect())
         }),
     };
-    Answer { status: reply.status, body, content_type }
+    Answer { content_type, ..Answer::new(reply.status, body) }
 }

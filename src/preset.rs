@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 
 use crate::event::ContentType;
 use crate::fields::{Carrier, Doubt, Fields, Pick, Piece};
-use crate::id::Network;
+use crate::id::{Currency, Network};
 use crate::money::{Amount, Rate, Received};
 use crate::signature::{Algorithm, Recipe};
 
@@ -32,6 +32,8 @@ pub struct Preset {
     pub network: Network,
     /// What a person should know of it.
     pub about: About,
+    /// What its requests are, and what is decided of that kind alone.
+    pub contract: Contract,
     /// Whether it is enabled where a deployment names no networks.
     pub default: bool,
     /// Whether the deployment accepts a signature that leaves the amount or the id open.
@@ -68,6 +70,106 @@ pub struct Preset {
     pub spent: Spent,
     /// What becomes of a credit for a user who has no account yet.
     pub unknown_users: UnknownUsers,
+}
+
+/// What a network's requests are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contract {
+    /// Postbacks of finished offers.
+    Offerwall,
+    /// Calls of a game aggregator, which moves players' money by them. What is said of rules, units, caps and holds means
+    /// nothing for these.
+    Wallet(Wallet),
+}
+
+/// What is peculiar to a wallet's caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wallet {
+    /// The currency of its players' accounts; `None` for the deployment's.
+    pub currency: Option<Currency>,
+    /// Its names for what only its requests have.
+    pub names: WalletNames,
+    /// What becomes of a rollback whose original we never saw.
+    pub unseen: Unseen,
+    /// What becomes of the rollback of a win that was spent.
+    pub spent_win: SpentWin,
+    /// What becomes of a win in a round in which its player has no bet.
+    pub win_without_bet: Doubtful,
+    /// What becomes of a win in a round that was rolled back or finished.
+    pub win_after_end: Doubtful,
+}
+
+/// A wallet's caller's names for what only its requests have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalletNames {
+    /// The round of the game.
+    pub round_id: String,
+    /// The game; its value may be empty, and filled in when the request is repeated.
+    pub game_id: String,
+    /// What a rollback takes back.
+    pub original: String,
+    /// The currency, where a request names it.
+    pub currency: String,
+}
+
+/// What becomes of a rollback whose original we never saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unseen {
+    /// It succeeds and moves nothing, and the original is refused should it still come.
+    #[default]
+    Tombstone,
+    /// It is refused, and nothing is recorded of it.
+    NotFound,
+}
+
+impl Unseen {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unseen::Tombstone => "tombstone",
+            Unseen::NotFound => "not_found",
+        }
+    }
+}
+
+/// What becomes of the rollback of a win that was spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SpentWin {
+    /// The balance goes below zero, with a case.
+    #[default]
+    Negative,
+    /// It is refused, as a bet beyond the balance is.
+    Refuse,
+}
+
+impl SpentWin {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SpentWin::Negative => "negative",
+            SpentWin::Refuse => "refuse",
+        }
+    }
+}
+
+/// What becomes of something that may be owed and may be a mistake.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Doubtful {
+    /// It is applied, with a case.
+    #[default]
+    Allow,
+    /// It is refused.
+    Refuse,
+}
+
+impl Doubtful {
+    /// The word for it in a preset.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Doubtful::Allow => "allow",
+            Doubtful::Refuse => "refuse",
+        }
+    }
 }
 
 /// What becomes of a reversal whose coins were spent.
@@ -388,6 +490,14 @@ pub enum Gap {
 }
 
 impl Preset {
+    /// What is peculiar to it as a wallet's caller; `None` where it is none.
+    pub fn wallet(&self) -> Option<&Wallet> {
+        match &self.contract {
+            Contract::Wallet(wallet) => Some(wallet),
+            Contract::Offerwall => None,
+        }
+    }
+
     /// What the request says happened.
     ///
     /// # Errors
@@ -444,11 +554,16 @@ impl Preset {
         };
         // Who can change what a reversal points at can take back any credit.
         let id = id.max(self.reversal.parameter.as_deref().and_then(gap));
+        let status = match &self.contract {
+            Contract::Offerwall => self.class_parameters().into_iter().filter_map(gap).max(),
+            // The path says it.
+            Contract::Wallet(_) => (shared || !self.signature.message.takes_url()).then_some(Gap::NotSigned),
+        };
         let gaps = [
             (Open::User, gap(&self.parameters.user_id)),
             (Open::Amount, gap(&self.parameters.amount)),
             (Open::Id, id),
-            (Open::Status, self.class_parameters().into_iter().filter_map(gap).max()),
+            (Open::Status, status),
         ];
         gaps.into_iter().filter_map(|(open, gap)| Some((open, gap?))).collect()
     }
@@ -576,7 +691,7 @@ impl Catalogue {
             }
         }
         if let Some(defaults) = &defaults {
-            for only in ["base", "network", "default", "accept_weak"] {
+            for only in ["base", "contract", "network", "default", "accept_weak"] {
                 if let Some(node) = defaults.get(only) {
                     faults.add(&node.place, &format!("defaults.{only}"), "is said of one network, not of all");
                 }
@@ -609,7 +724,12 @@ impl Catalogue {
 
     /// What is wrong with the defaults, whatever the network: seen on a shipped one, which has no faults of its own.
     fn faults_of_defaults(&self, file: &str) -> Vec<Fault> {
-        let (Some(defaults), Some(name)) = (&self.defaults, SHIPPED.files().find_map(stem)) else { return Vec::new() };
+        let (Some(defaults), Some(name)) = (
+            &self.defaults,
+            SHIPPED.files().filter(|file| file.contents_utf8().is_some_and(is_default)).find_map(stem),
+        ) else {
+            return Vec::new();
+        };
         let shipped = Catalogue::default().tree(name, &mut Vec::new());
         let (Ok(Some((tree, _))), Ok(network)) = (shipped, Network::new(name)) else { return Vec::new() };
         let mut node = defaults.clone();
@@ -634,12 +754,15 @@ impl Catalogue {
     pub(crate) fn whole(&self, name: &str) -> Result<(Node, usize), PresetError> {
         let (tree, own_keys) =
             self.tree(name, &mut Vec::new()).map_err(PresetError::Faults)?.ok_or(PresetError::Unknown)?;
+        // What is said for all is said of postbacks.
+        let is_wallet =
+            matches!(tree.get("contract"), Some(Node { kind: Kind::Text(contract), .. }) if contract == read::WALLET);
         let node = match self.defaults.clone() {
-            Some(mut defaults) => {
+            Some(mut defaults) if !is_wallet => {
                 defaults.merge(tree);
                 defaults
             }
-            None => tree,
+            Some(_) | None => tree,
         };
         Ok((node, own_keys))
     }
@@ -820,10 +943,47 @@ mod tests {
                 p.source.mode == SourceMode::Enforce && p.source.lists("192.0.2.9") && p.source.addresses.len() == 1
             }),
         ];
-        for name in Catalogue::default().names() {
-            for (change, holds) in changes {
-                let preset = read(&format!("[networks.{name}]\n{change}"), &name);
+        for Preset { network, contract, .. } in Catalogue::default().presets().unwrap() {
+            let name = network.as_str();
+            for (change, holds) in changes.iter().filter(|_| contract == Contract::Offerwall) {
+                let preset = read(&format!("[networks.{name}]\n{change}"), name);
                 assert!(holds(&preset), "{name}: {change}: {preset:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_deployment_can_change_what_is_decided_of_a_wallets_calls_and_its_names() {
+        type Holds = fn(&Wallet) -> bool;
+        let changes: &[(&str, Holds)] = &[
+            ("", |w| (w.unseen, w.spent_win) == (Unseen::Tombstone, SpentWin::Negative) && w.currency.is_none()),
+            ("", |w| (w.win_without_bet, w.win_after_end) == (Doubtful::Allow, Doubtful::Allow)),
+            ("unseen = \"not_found\"", |w| w.unseen == Unseen::NotFound),
+            ("spent_win = \"refuse\"", |w| w.spent_win == SpentWin::Refuse),
+            ("win_without_bet = \"refuse\"", |w| w.win_without_bet == Doubtful::Refuse),
+            ("win_after_end = \"refuse\"", |w| w.win_after_end == Doubtful::Refuse),
+            ("currency = \"EUR\"", |w| w.currency.as_ref().is_some_and(|currency| currency.as_str() == "EUR")),
+            ("parameters.round_id = \"r\"", |w| w.names.round_id == "r"),
+        ];
+        let presets = Catalogue::default().presets().unwrap();
+        let wallets: Vec<_> = presets.iter().filter(|preset| preset.wallet().is_some()).collect();
+        assert!(!wallets.is_empty());
+        for Preset { network, .. } in wallets {
+            for (change, holds) in changes {
+                // What is said for all networks is said of postbacks.
+                let text = format!("[networks.{network}]\n{change}\n[defaults]\ncap = \"5\"");
+                let preset = read(&text, network.as_str());
+                assert!(preset.wallet().is_some_and(holds) && preset.cap.is_none(), "{network}: {change}: {preset:?}");
+            }
+            let signed_path = format!("[networks.{network}]\nsignature.message = \"{{$url}}{{$body}}\"");
+            assert!(read(&signed_path, network.as_str()).gaps().is_empty());
+            assert_eq!(read("", network.as_str()).gaps(), [(Open::Status, Gap::NotSigned)]);
+            let wrong = format!("[networks.{network}]\ncap = \"5\"\nunseen = \"x\"\nrequest.carrier = \"form\"");
+            let faults = faults(&wrong);
+            for part in
+                ["cap: unknown; there are contract", "unseen: must be one of tombstone, not_found", "must be `json`"]
+            {
+                assert!(faults.contains(part), "{faults}");
             }
         }
     }

@@ -82,7 +82,19 @@ impl Ours {
             Some(Status::Credit) if row.void => Kind::Placeholder,
             Some(Status::Credit) => Kind::Credit,
             Some(Status::Reversal) => Kind::Reversal,
-            Some(Status::Release | Status::Assign | Status::Clear | Status::Adjust(_)) | None => return Ok(None),
+            Some(
+                Status::Release
+                | Status::Assign
+                | Status::Clear
+                | Status::Adjust(_)
+                | Status::Operation
+                | Status::Rollback
+                | Status::Open
+                | Status::Close
+                | Status::Deposit
+                | Status::Withdrawal,
+            )
+            | None => return Ok(None),
         };
         let Some((_, id)) = row.trans_id.split_once('/') else { return Ok(None) };
         let time = row.received_at.as_ref().and_then(|time| time.parse().ok());

@@ -9,6 +9,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::cashier;
 use crate::id::Network;
 use crate::metrics::NO_NETWORK;
 use crate::preset::document::{self, Kind, Node, Place};
@@ -136,6 +137,9 @@ pub fn unusable(preset: &Preset, document: &str) -> Option<String> {
     let name = &preset.network;
     if name.as_str() == NO_NETWORK {
         return Some("it is what the metrics call a path without a network".to_owned());
+    }
+    if name.as_str() == cashier::NETWORK {
+        return Some("it is what the entries of players' accounts are kept under".to_owned());
     }
     if let Some(parameter) = preset.unsaid().next() {
         return Some(format!(

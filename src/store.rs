@@ -7,6 +7,7 @@
 mod cases; // the cases
 mod holds; // the queue of held coins
 mod items; // how rows are laid out
+mod rounds; // the players' parts in rounds
 #[cfg(feature = "operator")]
 mod read; // what people read: histories, days, whole tables
 mod settings; // the versions of the settings
@@ -18,20 +19,21 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update,
 };
 use tokio::time::Instant;
 
 use crate::aws::chain;
 use crate::id::{Currency, TransId, UserId};
-use crate::ledger::{Account, Closing, Entry, Guard, Outcome, Posting, Refusal, Status, judge};
+use crate::ledger::{Account, Closing, Entry, Guard, Outcome, Posting, Refusal, RoundStep, Status, Turn, judge};
 use crate::money::Amount;
 use crate::tally;
 
 use cases::{CLOSE, IS_OPEN, close_names, close_values};
 use items::{
-    Attributes, account_from, account_key, case_item, day_names, entry_from, entry_item, hold_item, hold_key, number,
-    string,
+    Attributes, account_from, account_key, case_item, day_names, entry_from, entry_item, hold_item, hold_key, integer,
+    number, round_from, round_key, string, time,
 };
 
 pub use cases::{Closes, Opened};
@@ -55,6 +57,8 @@ pub struct Tables {
     pub accounts: String,
     /// The held coins.
     pub holds: String,
+    /// The players' parts in the rounds of games.
+    pub rounds: String,
     /// The cases.
     pub cases: String,
     /// The versions of the settings.
@@ -88,6 +92,8 @@ pub enum Step {
     ReadConversation,
     /// One user's balance.
     ReadBalance,
+    /// The players' parts in one round.
+    FinishRound,
     OpenCase,
     CloseCase,
     ReadCases,
@@ -109,6 +115,7 @@ impl fmt::Display for Step {
             Step::Post => "posting",
             Step::ReadConversation => "reading the entries",
             Step::ReadBalance => "reading the balance",
+            Step::FinishRound => "finishing the round",
             Step::OpenCase => "opening the case",
             Step::CloseCase => "closing the case",
             Step::ReadCases => "reading the cases",
@@ -258,6 +265,7 @@ impl Store {
         for companion in &posting.companions {
             actions.extend(self.change_account(companion, &[])?.map(|action| (Part::Account, action)));
         }
+        actions.extend(posting.round.iter().map(|step| (Part::Round, self.turn(&posting.entry, step))));
         if let Some(user) = &posting.unknown {
             let check = ConditionCheck::builder().table_name(&self.tables.accounts);
             let check = check.set_key(Some(account_key(user, &posting.entry.currency)));
@@ -319,6 +327,12 @@ impl Store {
         for guard in guards {
             let (condition, value, day) = match guard {
                 Guard::Known => ("attribute_exists(user_id)", None, None),
+                Guard::Open => ("attribute_exists(user_id) AND attribute_not_exists(closed_at)", None, None),
+                Guard::NotOpen => ("(attribute_not_exists(user_id) OR attribute_exists(closed_at))", None, None),
+                Guard::NothingHeld => {
+                    update = update.expression_attribute_values(":nothing", number(Amount::ZERO));
+                    ("(attribute_not_exists(held) OR held = :nothing)", None, None)
+                }
                 Guard::AtLeast(least) => ("available >= :bound", Some(*least), None),
                 Guard::Below(limit) => ("(attribute_not_exists(available) OR available < :bound)", Some(*limit), None),
                 Guard::Exactly(balance) if balance.is_zero() => {
@@ -349,16 +363,49 @@ impl Store {
                 update = update.expression_attribute_values(":counted", number(entry.amount));
             }
         }
-        let mut expression = format!("ADD {}", adds.join(", "));
-        if !sets.is_empty() {
-            expression = format!("SET {} {expression}", sets.join(", "));
+        if entry.status == Status::Close {
+            sets.push("closed_at = :now");
+            update = update.expression_attribute_values(":now", string(time(entry.received_at)));
         }
+        let opens = if entry.status == Status::Open { " REMOVE closed_at" } else { "" };
+        let sets = if sets.is_empty() { String::new() } else { format!("SET {} ", sets.join(", ")) };
+        let expression = format!("{sets}ADD {}{opens}", adds.join(", "));
         let condition = Some(conditions.join(" AND ")).filter(|condition| !condition.is_empty());
         // What the account is in truth comes back with a condition that failed.
         let returned = condition.as_ref().map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         let update = update.update_expression(expression).set_condition_expression(condition);
         let update = update.set_return_values_on_condition_check_failure(returned);
         Ok(Some(TransactWriteItem::builder().update(built(update.build())).build()))
+    }
+
+    /// What a posting does to a player's part in a round, or asks of it.
+    fn turn(&self, entry: &Entry, step: &RoundStep) -> TransactWriteItem {
+        let key = round_key(&step.round, &step.user);
+        let (expression, values): (_, &[_]) = match step.turn {
+            Turn::Live => {
+                let check = ConditionCheck::builder()
+                    .table_name(&self.tables.rounds)
+                    .set_key(Some(key))
+                    .condition_expression("bets > :none AND attribute_not_exists(finished_at)")
+                    .expression_attribute_values(":none", integer(0))
+                    .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+                return TransactWriteItem::builder().condition_check(built(check.build())).build();
+            }
+            Turn::Bet => ("ADD bets :one", &[(":one", "1")]),
+            Turn::RolledBack => ("ADD bets :less, rolled_back :one", &[(":less", "-1"), (":one", "1")]),
+            Turn::Voided => ("ADD rolled_back :one", &[(":one", "1")]),
+            // The first end is the end.
+            Turn::Finished => ("SET finished_at = if_not_exists(finished_at, :now)", &[]),
+        };
+        let mut update = Update::builder().table_name(&self.tables.rounds).set_key(Some(key));
+        update = update.update_expression(expression);
+        for (name, value) in values {
+            update = update.expression_attribute_values(*name, AttributeValue::N((*value).to_owned()));
+        }
+        if step.turn == Turn::Finished {
+            update = update.expression_attribute_values(":now", string(time(entry.received_at)));
+        }
+        TransactWriteItem::builder().update(built(update.build())).build()
     }
 
     /// Closes a case that is open. What it was opened for stays in it.
@@ -381,6 +428,7 @@ enum Part {
     Companion,
     Hold,
     Account,
+    Round,
     NewCase,
     Case,
 }
@@ -448,6 +496,7 @@ fn verdict(posting: &Posting, parts: &[Part], reasons: &[CancellationReason]) ->
             Some(Part::Companion) => Refusal::Companion,
             Some(Part::Hold) => Refusal::Hold,
             Some(Part::Account) => Refusal::Account(item.map(account_from).transpose()?),
+            Some(Part::Round) => Refusal::Round(item.map(round_from).transpose()?.unwrap_or_default()),
             Some(Part::Case) => Refusal::Case,
             Some(Part::Entry | Part::NewCase) | None => return Err(problem()),
         };

@@ -208,7 +208,7 @@ async fn release(store: &Store, hold: &Hold) -> Result<bool, Unreleased> {
         Outcome::Conflict(stored, field) => {
             Err(Unreleased::Disagrees(format!("it was released with another {field}, to {}", stored.user)))
         }
-        Outcome::Refused(refusal @ (Refusal::Companion | Refusal::Account(_) | Refusal::Case)) => {
+        Outcome::Refused(refusal @ (Refusal::Companion | Refusal::Account(_) | Refusal::Round(_) | Refusal::Case)) => {
             Err(Unreleased::Disagrees(format!("refused for {refusal:?}, which a release does not ask for")))
         }
     }

@@ -43,7 +43,7 @@ fn stored(user: &str, available: &str, held: &str) -> Stored {
     Stored {
         user: UserId::stored(user).unwrap(),
         currency: Currency::new("coins").unwrap(),
-        account: Account { available: amount(available), held: amount(held) },
+        account: Account { available: amount(available), held: amount(held), closed: false },
     }
 }
 

@@ -39,6 +39,7 @@ pub async fn create_tables(client: &Client, tables: &Tables) -> Result<(), Table
         (&tables.transactions, resources.transactions.properties),
         (&tables.accounts, resources.accounts.properties),
         (&tables.holds, resources.holds.properties),
+        (&tables.rounds, resources.rounds.properties),
         (&tables.cases, resources.cases.properties),
         (&tables.settings, resources.settings.properties),
     ] {
@@ -71,6 +72,7 @@ struct Resources {
     transactions: Resource,
     accounts: Resource,
     holds: Resource,
+    rounds: Resource,
     cases: Resource,
     settings: Resource,
 }
@@ -186,17 +188,19 @@ mod tests {
 
     #[test]
     fn the_template_reads_with_all_its_tags_and_gives_the_tables_and_their_keys() {
-        let Resources { transactions, accounts, holds, cases, settings } = resources();
+        let Resources { transactions, accounts, holds, rounds, cases, settings } = resources();
         assert_eq!(key(&transactions.properties.key_schema), "trans_id, status");
         assert_eq!(key(&accounts.properties.key_schema), "user_id, currency");
         assert_eq!(key(&holds.properties.key_schema), "bucket, due");
+        assert_eq!(key(&rounds.properties.key_schema), "round_id, user_id");
         assert_eq!(key(&cases.properties.key_schema), "case_id");
         assert_eq!(key(&settings.properties.key_schema), "name, version");
         let indexes = |table: Resource| -> Vec<_> {
             let indexes = table.properties.global_secondary_indexes.into_iter();
             indexes.map(|index| format!("{}: {}", index.index_name, key(&index.key_schema))).collect()
         };
-        assert_eq!(indexes(transactions), ["by_user: user_id, received_at", "by_day: day, received_at"]);
+        let of_entries = ["by_user: user_id, received_at", "by_day: day, received_at", "by_round: round, received_at"];
+        assert_eq!(indexes(transactions), of_entries);
         assert_eq!(indexes(cases), ["open: open, opened_at"]);
     }
 }

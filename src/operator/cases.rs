@@ -151,7 +151,9 @@ pub async fn resolve(ledger: &Ledger, case_id: &str, action: &Action, decision: 
                         posting.entry.user
                     )));
                 }
-                Outcome::Refused(Refusal::Companion) | Outcome::Replayed(_) | Outcome::Conflict(_, _) => {
+                Outcome::Refused(Refusal::Companion | Refusal::Round(_))
+                | Outcome::Replayed(_)
+                | Outcome::Conflict(_, _) => {
                     let status = posting.entry.status.as_str();
                     return Err(cannot(&format_args!(
                         "its conversation has an entry `{status}` already, so nothing was moved; look at it with \

@@ -9,14 +9,14 @@ use ipnet::IpNet;
 
 use super::document::{Fault, Faults, Kind, Node, Place, Section};
 use super::{
-    About, Answers, Class, Condition, Evidence, Format, Identity, Original, Parameters, Payout, Preset, Reply, Rule,
-    Sign, Source, SourceMode, Spent, Unit, UnknownUsers,
+    About, Answers, Class, Condition, Contract, Doubtful, Evidence, Format, Identity, Original, Parameters, Payout,
+    Preset, Reply, Rule, Sign, Source, SourceMode, Spent, SpentWin, Unit, UnknownUsers, Unseen, Wallet, WalletNames,
 };
 use crate::event::ContentType;
 use crate::fields::{self, Carrier, Pick, Piece};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-use crate::id::Network;
+use crate::id::{Currency, Network};
 use crate::money::{Amount, Rate, Received, Scale};
 use crate::signature::{
     ALGORITHMS, Algorithm, ENCODINGS, Encoding, FORMS, Form, Joining, Key, Message, Place as Where, Recipe,
@@ -37,7 +37,117 @@ pub fn preset(network: &Network, node: Node, path: &str, own_keys: usize) -> Res
     }
 }
 
+/// The word for the contract of a wallet.
+pub(super) const WALLET: &str = "wallet";
+
 fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize) -> Option<Preset> {
+    match root.word("contract", &[("offerwall", false), (WALLET, true)]) {
+        Some(true) => wallet(network, root, file, own_keys),
+        Some(false) | None => offerwall(network, root, file, own_keys),
+    }
+}
+
+/// Reads the network of a wallet: how it signs, its names, and what is decided of doubtful calls. The answers are the
+/// contract's own.
+fn wallet(network: &Network, mut root: Section<'_>, file: String, own_keys: usize) -> Option<Preset> {
+    let default = root.flag("default");
+    let accept_weak = root.flag("accept_weak");
+    let at = root.place().clone();
+    let about = required(&mut root, "network").and_then(|section| about(section, &at, file, own_keys));
+    let carrier = required(&mut root, "request").and_then(request);
+    if carrier.is_some_and(|carrier| carrier != Carrier::Json) {
+        root.fault(root.place(), "request.carrier", "must be `json`: a wallet is called so");
+    }
+    let signature = required(&mut root, "signature").and_then(|section| signature(section, carrier));
+    let read = required(&mut root, "parameters").and_then(wallet_parameters);
+    let currency = root.parsed("currency", Currency::new);
+    let unseen = [Unseen::Tombstone, Unseen::NotFound].map(|word| (word.as_str(), word));
+    let unseen = root.word("unseen", &unseen).unwrap_or_default();
+    let spent_win = [SpentWin::Negative, SpentWin::Refuse].map(|word| (word.as_str(), word));
+    let spent_win = root.word("spent_win", &spent_win).unwrap_or_default();
+    let doubtful = [Doubtful::Allow, Doubtful::Refuse].map(|word| (word.as_str(), word));
+    let win_without_bet = root.word("win_without_bet", &doubtful).unwrap_or_default();
+    let win_after_end = root.word("win_after_end", &doubtful).unwrap_or_default();
+    let source = root.section("source").map_or(Some(Source::default()), source);
+    refuse_unvouched(&root, default, about.as_ref(), signature.as_ref(), source.as_ref());
+    root.end();
+    let (parameters, names) = read?;
+    let reply = |status| Reply { status, body: Vec::new() };
+    Some(Preset {
+        network: network.clone(),
+        about: about?,
+        contract: Contract::Wallet(Wallet { currency, names, unseen, spent_win, win_without_bet, win_after_end }),
+        default,
+        accept_weak,
+        carrier: carrier?,
+        signature: signature?,
+        parameters,
+        formats: Vec::new(),
+        yours: Vec::new(),
+        unit: Unit::Coins,
+        rules: Vec::new(),
+        reversal: Original::default(),
+        answers: Answers {
+            applied: reply(200),
+            duplicate: reply(200),
+            ignored: reply(200),
+            bad_signature: reply(401),
+            bad_source: reply(403),
+            bad_parameters: None,
+            unavailable: reply(503),
+            content_type: ContentType::Json,
+            final_statuses: vec![400, 401, 402, 403, 404, 405, 409],
+        },
+        source: source?,
+        cap: None,
+        cap_per_day: None,
+        hold: None,
+        hold_above: None,
+        spent: Spent::default(),
+        unknown_users: UnknownUsers::default(),
+    })
+}
+
+fn wallet_parameters(mut section: Section<'_>) -> Option<(Parameters, WalletNames)> {
+    let user_id = section.required("user_id");
+    let trans_id = section.required("trans_id");
+    let amount = section.required("amount");
+    let round_id = section.required("round_id");
+    let game_id = section.required("game_id");
+    let original = section.required("original");
+    let currency = section.required("currency");
+    section.end();
+    let names = WalletNames { round_id: round_id?, game_id: game_id?, original: original?, currency: currency? };
+    let parameters = Parameters {
+        user_id: user_id?,
+        trans_id: Identity::Field(trans_id?),
+        amount: amount?,
+        offer_id: None,
+        offer_name: None,
+        goal_id: None,
+        payout: None,
+    };
+    Some((parameters, names))
+}
+
+/// Refuses what nobody vouches for: an experimental network that is enabled by itself, and one that anybody could be.
+fn refuse_unvouched(
+    root: &Section<'_>,
+    default: bool,
+    about: Option<&About>,
+    signature: Option<&Recipe>,
+    source: Option<&Source>,
+) {
+    if default && about.is_some_and(|about| about.evidence == Evidence::Experimental) {
+        root.fault(root.place(), "default", "an experimental network is enabled only where a deployment names it");
+    }
+    let unsigned = signature.is_some_and(|signature| signature.algorithm == Algorithm::None);
+    if unsigned && source.is_some_and(|source| source.mode != SourceMode::Enforce) {
+        root.fault(root.place(), "source.mode", "must be `enforce` where nothing is signed: anybody could call");
+    }
+}
+
+fn offerwall(network: &Network, mut root: Section<'_>, file: String, own_keys: usize) -> Option<Preset> {
     let default = root.flag("default");
     let accept_weak = root.flag("accept_weak");
     let cap = root.parsed("cap", amount);
@@ -70,17 +180,12 @@ fn read(network: &Network, mut root: Section<'_>, file: String, own_keys: usize)
             root.fault(&answers_at, "answers", "a placeholder is no field that this preset reads");
         }
     }
-    if default && about.as_ref().is_some_and(|about| about.evidence == Evidence::Experimental) {
-        root.fault(root.place(), "default", "an experimental network is enabled only where a deployment names it");
-    }
-    let unsigned = signature.as_ref().is_some_and(|signature| signature.algorithm == Algorithm::None);
-    if unsigned && source.as_ref().is_some_and(|source| source.mode != SourceMode::Enforce) {
-        root.fault(root.place(), "source.mode", "must be `enforce` where nothing is signed: anybody could call");
-    }
+    refuse_unvouched(&root, default, about.as_ref(), signature.as_ref(), source.as_ref());
     root.end();
     Some(Preset {
         network: network.clone(),
         about: about?,
+        contract: Contract::Offerwall,
         default,
         accept_weak,
         carrier: carrier?,

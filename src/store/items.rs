@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 
-use crate::id::{Currency, Network, TransId, UserId};
+use crate::id::{Currency, Network, RoundId, TransId, UserId};
 use crate::ledger::{
-    About, Account, Case, CaseKind, CaseRow, Closed, Decision, Entry, Evidence, Held, Hold, Offer, Status,
+    About, Account, Case, CaseKind, CaseRow, Closed, Decision, Entry, Evidence, Held, Hold, Offer, Operation,
+    OperationKind, Round, Status, StoredAnswer,
 };
 use crate::money::Amount;
 use crate::settings::Version;
@@ -56,14 +57,26 @@ pub(super) fn account_key(user: &UserId, currency: &Currency) -> Item {
     HashMap::from([("user_id".into(), string(user.as_str())), ("currency".into(), string(currency.as_str()))])
 }
 
-/// Which of [`SHARDS`] a conversation belongs to: in the index `by_day`, and in the queue of holds.
+/// Which of [`SHARDS`] a conversation belongs to: in the indexes by day and by round, and in the queue of holds.
 pub fn shard(trans_id: &TransId) -> u32 {
+    shard_of(trans_id.as_str())
+}
+
+fn shard_of(text: &str) -> u32 {
     // FNV-1a: a few instructions that spread ids evenly.
-    let hash = trans_id
-        .as_str()
-        .bytes()
-        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash % SHARDS
+}
+
+/// A part of a round: a game may have thousands of players in one.
+pub(super) fn round_part(round: &RoundId, shard: u32) -> String {
+    format!("{round}#{shard}")
+}
+
+/// The key of a player's part in a round.
+pub(super) fn round_key(round: &RoundId, user: &UserId) -> Item {
+    let part = round_part(round, shard_of(user.as_str()));
+    HashMap::from([("round_id".into(), string(part)), ("user_id".into(), string(user.as_str()))])
 }
 
 /// What an account counts of a day's credits, for each network by itself: the day, and their sum.
@@ -111,8 +124,65 @@ pub(super) fn entry_item(entry: &Entry) -> Item {
         ("goal_id", entry.offer.goal_id.as_ref().map(string)),
         ("payout_usd", entry.offer.payout_usd.map(number)),
     ];
+    let operation = entry.operation.iter().flat_map(|operation| operation_attributes(entry, operation));
     let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    required.into_iter().chain(optional).map(|(name, value)| (name.to_owned(), value)).collect()
+    required.into_iter().chain(optional).chain(operation).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What an entry says of a wallet's operation. `round` is the partition of the index `by_round`.
+fn operation_attributes(
+    entry: &Entry,
+    operation: &Operation,
+) -> impl Iterator<Item = (&'static str, AttributeValue)> + use<> {
+    let Operation { kind, requested, round, game_id, counterpart, answer: StoredAnswer { status, body } } = operation;
+    let round = round.as_ref().map(|round| string(round_part(round, shard(&entry.trans_id))));
+    let attributes = [
+        ("kind", Some(string(kind.as_str()))),
+        ("requested", requested.map(number)),
+        ("round", round),
+        ("game_id", game_id.as_ref().map(string)),
+        ("counterpart", counterpart.as_ref().map(|trans_id| string(trans_id.as_str()))),
+        ("answer_status", Some(integer((*status).into()))),
+        ("answer", Some(string(body))),
+    ];
+    attributes.into_iter().filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// Reads what an entry says of a wallet's operation, or says which attribute does not read; `None` where it says nothing.
+fn operation_from(attributes: &Attributes<'_>) -> Result<Option<Operation>, String> {
+    if attributes.optional("kind").is_none() {
+        return Ok(None);
+    }
+    let kind = |text: &str| OperationKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+    let round = |text: &str| text.rsplit_once('#').and_then(|(round, _)| RoundId::new(round).ok());
+    let there = |name| attributes.optional(name).is_some();
+    Ok(Some(Operation {
+        kind: attributes.required("kind", kind)?,
+        requested: there("requested").then(|| attributes.amount("requested")).transpose()?,
+        round: there("round").then(|| attributes.required("round", round)).transpose()?,
+        game_id: attributes.optional("game_id").map(String::from),
+        counterpart: there("counterpart")
+            .then(|| attributes.required("counterpart", |text| TransId::new(text).ok()))
+            .transpose()?,
+        answer: StoredAnswer {
+            status: attributes.required("answer_status", |text| text.parse().ok())?,
+            body: attributes.required("answer", |text| Some(text.to_owned()))?,
+        },
+    }))
+}
+
+/// Reads a player's part in a round, or says which attribute does not read. What never happened is not written.
+pub(super) fn round_from(item: &Item) -> Result<Round, String> {
+    let attributes = Attributes(item);
+    let count = |name| match attributes.optional(name) {
+        None => Ok(0),
+        Some(_) => attributes.required(name, |text| text.parse().ok()),
+    };
+    Ok(Round {
+        bets: count("bets")?,
+        rolled_back: count("rolled_back")?,
+        finished: attributes.optional("finished_at").is_some(),
+    })
 }
 
 pub(super) fn case_item(case: &Case) -> Item {
@@ -146,7 +216,11 @@ pub(super) fn case_item(case: &Case) -> Item {
 /// Reads a stored account, or says which attribute does not read. What never moved is not written.
 pub(super) fn account_from(item: &Item) -> Result<Account, String> {
     let attributes = Attributes(item);
-    Ok(Account { available: attributes.part("available")?, held: attributes.part("held")? })
+    Ok(Account {
+        available: attributes.part("available")?,
+        held: attributes.part("held")?,
+        closed: attributes.optional("closed_at").is_some(),
+    })
 }
 
 /// Reads a stored case, or says which attribute does not read.
@@ -257,6 +331,7 @@ pub(super) fn entry_from(item: &Item) -> Result<Entry, String> {
             payout_usd: attributes.optional("payout_usd").and_then(Amount::stored),
         },
         decision: owned("by").map(|by| Decision { by, reason: owned("reason").unwrap_or_default() }),
+        operation: operation_from(&attributes)?,
     })
 }
 
@@ -353,6 +428,7 @@ pub(super) mod tests {
                 payout_usd: Amount::stored("0.7"),
             },
             decision: None,
+            operation: None,
         }
     }
 
@@ -417,6 +493,7 @@ pub(super) mod tests {
                 payout_usd: Amount::stored(&amount),
             },
             decision: None,
+            operation: None,
         };
         // As DynamoDB counts: UTF-8 bytes; for a number a byte for two digits, one more, and one for a minus.
         let size = |(name, value): (String, AttributeValue)| match value {

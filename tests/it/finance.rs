@@ -46,6 +46,7 @@ fn entry(id: &str, status: Status, user: &str, coins: &str, at: &str) -> Entry {
         evidence: Evidence::default(),
         offer: Offer::default(),
         decision: None,
+        operation: None,
     }
 }
 

@@ -13,19 +13,24 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, PutRequest, TransactWriteItem
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use postback::cashier::{self, Action};
 use postback::config::{Config, environment};
 use postback::handler::{App, Handled};
-use postback::id::TransId;
+use postback::id::{Currency, TransId, UserId};
+use postback::ledger::{Decision, Outcome};
 use postback::local::{self, Embedded};
 use postback::money::Amount;
 use postback::store::{Store, Tables, shard};
 use postback::workers::{self, Released};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::faults::Proxy;
 
 /// The secret that the tests' network signs with.
 pub const SECRET: &str = "world-secret";
+
+/// The network whose calls of a wallet the tests send.
+pub const WALLET: &str = "19flip";
 
 /// Longer than any time budget, as a Lambda deadline usually is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,6 +87,12 @@ pub async fn check_document_with(document: &str, variables: &[(&str, &str)], sto
     check_with(&[&[("NETWORKS_FILE", file.to_str().unwrap())], variables].concat(), story).await;
 }
 
+/// The same with a wallet beside the postbacks, and these settings of it.
+pub async fn check_wallet(settings: &str, story: impl AsyncFnOnce(&World)) {
+    let document = format!("[networks.{WALLET}]\n{settings}");
+    check_document_with(&document, &[("NETWORKS", &format!("standard,{WALLET}"))], story).await;
+}
+
 /// A name that no other world of this or another run on the same endpoint has.
 fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -108,9 +119,10 @@ impl World {
             ("TRANSACTIONS_TABLE", format!("{world}-transactions")),
             ("ACCOUNTS_TABLE", format!("{world}-accounts")),
             ("HOLDS_TABLE", format!("{world}-holds")),
+            ("ROUNDS_TABLE", format!("{world}-rounds")),
             ("CASES_TABLE", format!("{world}-cases")),
             ("SETTINGS_TABLE", format!("{world}-settings")),
-            ("NETWORK_SECRETS", json!({"standard": ["retired-secret", SECRET]}).to_string()),
+            ("NETWORK_SECRETS", json!({"standard": ["retired-secret", SECRET], "19flip": SECRET}).to_string()),
             // The SDK keeps one budget of retries for each region: worlds must not spend each other's.
             ("AWS_REGION", world.clone()),
             ("AWS_ACCESS_KEY_ID", "test".into()),
@@ -147,6 +159,24 @@ impl World {
     /// The postback with exactly this query.
     pub async fn query(&self, query: &str) -> Handled {
         self.app.offerwall(&event("GET", "/standard", query), PATIENCE).await
+    }
+
+    /// A signed call of the wallet, answered: status, body, and whether it says that it is a repeated answer.
+    pub async fn call(&self, path: &str, body: &Value) -> String {
+        call_line(&self.app.wallet(&call_event(path, &body.to_string()), PATIENCE).await)
+    }
+
+    /// Opens a player's account and pays money in, as an operator does.
+    pub async fn fund(&self, player: &str, amount: &str) {
+        let account = || (UserId::new(player).unwrap(), Currency::new("coins").unwrap());
+        let amount = Amount::stored(amount).unwrap();
+        for action in [Action::Open, Action::Deposit(amount)] {
+            let decision = Decision { by: "test".into(), reason: "a player".into() };
+            let trans_id = cashier::trans_id(&format!("fund-{player}")).unwrap();
+            let posting = cashier::posting(action, trans_id, account(), decision, Timestamp::now());
+            let deadline = tokio::time::Instant::now() + PATIENCE;
+            assert_eq!(self.direct().post(&posting, deadline).await.unwrap(), Outcome::Posted);
+        }
     }
 
     /// The same deployment after a change of its variables.
@@ -528,6 +558,32 @@ pub fn event(method: &str, path: &str, query: &str) -> String {
         "isBase64Encoded": false,
     })
     .to_string()
+}
+
+/// A function URL's event with a call of the wallet, signed as its caller signs.
+pub fn call_event(path: &str, body: &str) -> String {
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    call_event_with(path, body, &hex::encode(mac.finalize().into_bytes()))
+}
+
+/// The same with this signature.
+pub fn call_event_with(path: &str, body: &str, signature: &str) -> String {
+    let http =
+        json!({"method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "test"});
+    json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "headers": {"content-type": "application/json", "x-signature": signature},
+        "requestContext": {"accountId": "anonymous", "http": http, "stage": "$default", "timeEpoch": 1764500000000u64},
+        "body": body, "isBase64Encoded": false,
+    })
+    .to_string()
+}
+
+/// A wallet's answer as one line: status, body, and whether it says that it is a repeated one.
+pub fn call_line(handled: &Handled) -> String {
+    let replayed = if handled.answer.replayed { " (replayed)" } else { "" };
+    format!("{}{replayed}", line(handled))
 }
 
 /// An answer as one line: status and body.
