@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tracing::Level;
 
 use crate::config::{self, Config, Fault, Faults, SecretsFrom};
-use crate::handler::App;
+use crate::handler::{App, Handled};
 use crate::in_force::Snapshot;
 use crate::ledger::Entry;
 use crate::log;
@@ -28,6 +28,7 @@ use crate::preset::{Preset, PresetError};
 use crate::sample;
 use crate::secrets::{Secrets, VaultError};
 use crate::store::StoreError;
+use crate::wallet;
 
 pub use embedded::{Data, Embedded};
 pub use invoke::invoke;
@@ -103,6 +104,12 @@ async fn function(endpoint: &str, public_url: Option<&str>) -> Result<(Config, A
         }
     }
     Ok((config, app))
+}
+
+/// A function URL's event through the function that its path leads to: in a deployment each contract has a URL of its own.
+async fn called(app: &App, path: &str, event: &str) -> Handled {
+    let is_wallet = app.in_force().is_some_and(|in_force| wallet::route(&in_force.networks, path).is_some());
+    if is_wallet { app.wallet(event, Duration::MAX).await } else { app.offerwall(event, Duration::MAX).await }
 }
 
 /// A port of this machine, which nobody else can reach.

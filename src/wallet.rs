@@ -126,7 +126,7 @@ impl What {
     }
 
     /// What it takes back.
-    fn original(&self) -> Option<&TransId> {
+    pub fn original(&self) -> Option<&TransId> {
         match self {
             What::BetRollback(original) | What::WinRollback(original) => Some(original),
             What::Bet(_) | What::Win(_) | What::RoundFinish { .. } => None,

@@ -6,20 +6,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
 use super::embedded::running;
-use super::{CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
+use super::{CannotRun, Data, Embedded, PATIENCE, bind, called, change, function, say};
 use crate::config::{Config, SecretsFrom};
 use crate::event::Request;
-use crate::id::{Currency, UserId};
-use crate::ledger::{Account, CaseRow, Entry};
+use crate::id::{Currency, TransId, UserId};
+use crate::ledger::{Account, CaseRow, Entry, Status};
 use crate::money::Amount;
-use crate::offerwall::{self, Claim, Report};
+use crate::offerwall::{self, Report};
 use crate::store::{Store, StoreError};
+use crate::wallet::{self, Call};
 
 /// Calls the function with the event in `file`.
 ///
@@ -44,13 +44,16 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
     };
     let (config, app) = function(&endpoint, None).await?;
 
-    let claim = claim(&config, &event);
-    let before = Standing::of(app.store(), claim.as_ref()).await?;
-    let handled = app.offerwall(&event, Duration::MAX).await;
-    let after = Standing::of(app.store(), claim.as_ref()).await?;
+    let request = Request::read(&event).ok().map(|request| request.behind(&config.front));
+    let concerned = request.as_ref().and_then(|request| Concerned::by(&config, request)).unwrap_or_default();
+    let before = Standing::of(app.store(), &concerned).await?;
+    let handled = called(&app, request.as_ref().map_or("", |request| &request.path), &event).await;
+    let after = Standing::of(app.store(), &concerned).await?;
     drop(embedded);
 
-    say(format_args!("{}\ncontent-type: {}\n", handled.answer.status, handled.answer.content_type.as_str()));
+    let replayed = if handled.answer.replayed { "\nidempotent-replayed: true" } else { "" };
+    let content_type = handled.answer.content_type.as_str();
+    say(format_args!("{}\ncontent-type: {content_type}{replayed}\n", handled.answer.status));
     say(format_args!("{}\n", handled.answer.body));
     if let Some(why) = &handled.why {
         say(format_args!("why      {why}"));
@@ -59,18 +62,38 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
     Ok(())
 }
 
-/// What the event claims, if the handler will believe it.
-fn claim(config: &Config, event: &str) -> Option<Claim> {
-    let request = Request::read(event).ok()?.behind(&config.front);
-    let preset = offerwall::preset_at(&config.networks, &request.path)?;
-    let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
-    match offerwall::read(preset, secrets.of(&preset.network), &config.coins, &request) {
-        Ok(Report::Claim(claim)) => Some(*claim),
-        Ok(Report::Note(_)) | Err(_) => None,
+/// What an event can change, if the handler will believe it.
+#[derive(Default)]
+struct Concerned {
+    conversations: Vec<TransId>,
+    accounts: Vec<(UserId, Currency)>,
+}
+
+impl Concerned {
+    fn by(config: &Config, request: &Request) -> Option<Concerned> {
+        let SecretsFrom::Environment(secrets) = &config.secrets else { return None };
+        if let Some(route) = wallet::route(&config.networks, &request.path) {
+            let keys = secrets.of(&route.preset.network);
+            return match wallet::read(&route, keys, &config.coins.currency, request) {
+                Ok(Call::Ask(ask)) => {
+                    let original = ask.what.original().cloned();
+                    let conversations = std::iter::once(ask.key).chain(original).collect();
+                    Some(Concerned { conversations, accounts: vec![(ask.player, ask.currency)] })
+                }
+                Ok(Call::Ping | Call::Balance(..)) | Err(_) => None,
+            };
+        }
+        let preset = offerwall::preset_at(&config.networks, &request.path)?;
+        match offerwall::read(preset, secrets.of(&preset.network), &config.coins, request) {
+            Ok(Report::Claim(claim)) => {
+                Some(Concerned { conversations: vec![claim.trans_id], accounts: vec![(claim.user, claim.currency)] })
+            }
+            Ok(Report::Note(_)) | Err(_) => None,
+        }
     }
 }
 
-/// All that a claim can change. An event without one can change nothing.
+/// All of that, as it stands. An event that concerns nothing can change nothing.
 #[derive(Default)]
 struct Standing {
     entries: Vec<Entry>,
@@ -79,25 +102,30 @@ struct Standing {
 }
 
 impl Standing {
-    async fn of(store: &Store, claim: Option<&Claim>) -> Result<Standing, StoreError> {
-        let Some(claim) = claim else { return Ok(Standing::default()) };
+    async fn of(store: &Store, concerned: &Concerned) -> Result<Standing, StoreError> {
         let deadline = Instant::now() + PATIENCE;
-        let entries = store.conversation(&claim.trans_id, deadline).await?;
-        let accounts = entries.iter().map(|entry| (&entry.user, &entry.currency));
-        let mut standing = BTreeMap::new();
-        for (user, currency) in accounts.chain([(&claim.user, &claim.currency)]) {
-            let account = store.account(user, currency, deadline).await?;
-            standing.insert((user.clone(), currency.clone()), account.unwrap_or_default());
+        let mut standing = Standing::default();
+        for trans_id in &concerned.conversations {
+            standing.entries.extend(store.conversation(trans_id, deadline).await?);
+            standing.cases.extend(store.cases_of(trans_id, deadline).await?);
         }
-        let cases = store.cases_of(&claim.trans_id, deadline).await?;
-        Ok(Standing { entries, accounts: standing, cases })
+        let accounts = standing.entries.iter().map(|entry| (entry.user.clone(), entry.currency.clone()));
+        for (user, currency) in accounts.chain(concerned.accounts.iter().cloned()) {
+            let account = store.account(&user, &currency, deadline).await?;
+            standing.accounts.insert((user, currency), account.unwrap_or_default());
+        }
+        Ok(standing)
     }
 
     fn changes_since(&self, before: &Standing) -> String {
         let entries =
             self.entries.iter().filter(|entry| !before.entries.iter().any(|known| known.same_key(entry))).map(
                 |entry| {
-                    let void = if entry.void { ", void: a late credit will move nothing" } else { "" };
+                    let void = match (entry.void, entry.status) {
+                        (false, _) => "",
+                        (true, Status::Operation) => ", void: it is refused should it still come",
+                        (true, _) => ", void: a late credit will move nothing",
+                    };
                     let (key, status) = (&entry.trans_id, entry.status.as_str());
                     format!("entry    {key} {status} {}, user {}{void}", change(entry), entry.user)
                 },

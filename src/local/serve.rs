@@ -19,10 +19,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tracing::warn;
 
 use super::function_url::{Call, event};
-use super::{ANY, CannotRun, Data, Embedded, PATIENCE, bind, change, function, say};
+use super::{ANY, CannotRun, Data, Embedded, PATIENCE, bind, called, change, function, say};
 use crate::config::{Config, SecretsFrom};
 use crate::handler::{App, Handled, Subject};
-use crate::offerwall::Happened;
 use crate::preset::Class;
 use crate::sample::{self, Sample};
 use crate::store::{Store, StoreError};
@@ -176,7 +175,7 @@ async fn answer(
                 body: &body,
                 source_ip: caller.ip(),
             };
-            app.offerwall(&event(&call, &request_id(), now).to_string(), Duration::MAX).await
+            called(&app, parts.uri.path(), &event(&call, &request_id(), now).to_string()).await
         }
         // The function URL refuses it; a function never sees it.
         Err(_) => Handled::not_a_request(413, "larger than 6 MB, or not sent to its end".into()),
@@ -184,7 +183,8 @@ async fn answer(
     say(line(app.store(), now, &parts, &handled).await);
     let status = StatusCode::from_u16(handled.answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = [(header::CONTENT_TYPE, handled.answer.content_type.as_str())];
-    (status, content_type, handled.answer.body).into_response()
+    let replayed = handled.answer.replayed.then_some([("idempotent-replayed", "true")]);
+    (status, content_type, replayed, handled.answer.body).into_response()
 }
 
 /// A fresh id in the form of AWS's.
@@ -202,7 +202,7 @@ fn request_id() -> String {
 
 /// What became of a call, for the person at the terminal.
 async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Handled) -> String {
-    let Handled { answer, subject, outcome, why, cases, .. } = handled;
+    let Handled { answer, subject, outcome, why, moved, cases, .. } = handled;
     let time = at.strftime("%H:%M:%SZ");
     let told = match subject {
         None => {
@@ -210,7 +210,7 @@ async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Han
             let why = why.as_ref().filter(|_| answer.status != 400).map(|why| format!("  ({why})"));
             format!("{} {}{}", call.method, call.uri.path().escape_debug(), why.unwrap_or_default())
         }
-        Some(subject) if answer.status == 200 => match standing(store, subject, outcome).await {
+        Some(subject) if answer.status == 200 => match standing(store, subject, moved.is_some()).await {
             Ok(told) => told,
             Err(error) => format!("{}  ({error})", subject.trans_id),
         },
@@ -221,16 +221,13 @@ async fn line(store: &Store, at: Timestamp, call: &request::Parts, handled: &Han
 }
 
 /// What a settled call moved, and where its account stands.
-async fn standing(store: &Store, subject: &Subject, outcome: &str) -> Result<String, StoreError> {
+async fn standing(store: &Store, subject: &Subject, moved: bool) -> Result<String, StoreError> {
     let deadline = Instant::now() + PATIENCE;
     let entries = store.conversation(&subject.trans_id, deadline).await?;
     let entry = entries.iter().find(|entry| entry.status == subject.status);
     let (user, currency) = entry.map_or((&subject.user, &subject.currency), |entry| (&entry.user, &entry.currency));
     let account = store.account(user, currency, deadline).await?.unwrap_or_default();
     let held = if account.held.is_zero() { String::new() } else { format!("  held {}", account.held) };
-    let moved = [Happened::Credited, Happened::Held, Happened::Suspended, Happened::Reversed]
-        .map(Happened::as_str)
-        .contains(&outcome);
     let change = entry.filter(|_| moved).map(|entry| format!("  {}", change(entry)));
     Ok(format!("{}  user {user}{}  balance {}{held}", subject.trans_id, change.unwrap_or_default(), account.available))
 }

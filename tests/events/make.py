@@ -1,4 +1,4 @@
-"""Writes the networks' events in events/offerwall/ and what each must be answered, expected.tsv:
+"""Writes the networks' events in events/<contract>/ and what each must be answered, <contract>.tsv:
 `python3 tests/events/make.py`.
 
 `--check` writes nothing, names the files that differ from what would be written, and exits 1 if there are any.
@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import wire
 
 # The order of the files is the playing order.
-for module in ("global_networks", "walls"):
+for module in ("global_networks", "walls", "wallets"):
     if importlib.util.find_spec(module):
         importlib.import_module(module)
 

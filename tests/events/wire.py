@@ -49,8 +49,8 @@ ADDRESS = "203.0.113.7"
 START = 1780000000
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EVENTS = ROOT / "events" / "offerwall"
-EXPECTED = pathlib.Path(__file__).resolve().parent / "expected.tsv"
+EVENTS = ROOT / "events"
+EXPECTED = pathlib.Path(__file__).resolve().parent
 
 NETWORKS = []
 
@@ -143,8 +143,9 @@ def json_text(value):
 
 
 class Request:
-    def __init__(self, network, fields, query, encode):
+    def __init__(self, network, fields, query, encode, path):
         self.network = network
+        self.path = path
         self.carrier = network.carrier
         self.encode = encode
         self.headers = {}
@@ -181,7 +182,7 @@ class Request:
 
     @property
     def url(self):
-        return f"https://{HOST}/{self.network.name}" + (f"?{self.query}" if self.query else "")
+        return f"https://{HOST}{self.path}" + (f"?{self.query}" if self.query else "")
 
     @property
     def body(self):
@@ -249,7 +250,7 @@ def _function_url_event(request, step, source, at):
     event = {
         "version": "2.0",
         "routeKey": "$default",
-        "rawPath": f"/{name}",
+        "rawPath": request.path,
         "rawQueryString": request.query,
         "headers": dict(sorted(headers.items())),
     }
@@ -263,7 +264,7 @@ def _function_url_event(request, step, source, at):
         "apiId": HOST.split(".")[0],
         "domainName": HOST,
         "domainPrefix": HOST.split(".")[0],
-        "http": {"method": method, "path": f"/{name}", "protocol": "HTTP/1.1", "sourceIp": source, "userAgent": agent},
+        "http": {"method": method, "path": request.path, "protocol": "HTTP/1.1", "sourceIp": source, "userAgent": agent},
         "requestId": "-".join((unique[24:32], unique[32:36], f"4{unique[37:40]}", f"8{unique[41:44]}", unique[44:56])),
         "routeKey": "$default",
         "stage": "$default",
@@ -285,24 +286,29 @@ def _time(at):
 
 # Stories.
 
-OUTCOMES = "credited duplicate reversed pending test ignored bad_signature bad_source bad_parameters".split()
+OUTCOMES = {
+    "offerwall": "credited duplicate reversed pending test ignored bad_signature bad_source bad_parameters".split(),
+    "wallet": """bet won rolled_back nothing_to_roll_back voided rolled_back_before finished declined late duplicate conflict
+        unknown_player balance ping bad_signature bad_parameters""".split(),
+}
 
 
 class Network:
-    def __init__(self, name, carrier, source, sign, encode, agent, bodies):
+    def __init__(self, name, contract, carrier, source, sign, encode, agent, bodies):
         assert carrier in ("query", "form", "json")
+        self.contract = contract
         self.name, self.carrier, self.source, self.sign = name, carrier, source, sign
         self.encode, self.agent, self.bodies = encode, agent, bodies
         self.steps = []
 
-    def event(self, step, fields, outcome, *, query=(), sign=None, forge=None, source=None, encode=None, answer=None):
-        """The next request of this network's story, in the file `<network>-<step>.json`.
+    def event(self, step, fields, outcome, *, query=(), sign=None, forge=None, source=None, encode=None, answer=None, path=None):
+        """The next request of this network's story, in the file `<network>-<step>.json`; to `path`, else to `/<network>`.
 
         `answer` is the body, or (status, body), where it is not what the network hears for this outcome anyway. A body
         may be a function of the request."""
-        assert outcome in OUTCOMES
+        assert outcome in OUTCOMES[self.contract]
         assert all(step != known for known, *_ in self.steps), f"{self.name}-{step} twice"
-        request = Request(self, fields, query.items() if isinstance(query, dict) else query, encode or self.encode)
+        request = Request(self, fields, query.items() if isinstance(query, dict) else query, encode or self.encode, path or f"/{self.name}")
         signer = sign or self.sign
         if signer:
             signer(request)
@@ -322,6 +328,7 @@ class Network:
 def network(
     name,
     *,
+    contract="offerwall",
     carrier="query",
     source=ADDRESS,
     sign=None,
@@ -344,7 +351,7 @@ def network(
         "bad_parameters": bad_parameters,
     }
     bodies |= dict.fromkeys(("pending", "test", "ignored"), applied if ignored is None else ignored)
-    made = Network(name, carrier, source, sign, encode, agent, bodies)
+    made = Network(name, contract, carrier, source, sign, encode, agent, bodies)
     assert all(known.name != name for known in NETWORKS), f"{name} twice"
     NETWORKS.append(made)
     return made
@@ -356,21 +363,22 @@ def network(
 def files():
     """Every file by its path, with its content."""
     made = {}
-    lines = ["file\toutcome\tstatus\tbody"]
-    for known in NETWORKS:
-        for step, event, outcome, status, body in known.steps:
-            made[EVENTS / f"{known.name}-{step}.json"] = event
-            assert isinstance(body, str), f"{known.name}-{step}: no answer"
-            lines.append(f"{known.name}-{step}\t{outcome}\t{status}\t{json.dumps(body, ensure_ascii=False)}")
-    made[EXPECTED] = "\n".join(lines) + "\n"
+    for contract in OUTCOMES:
+        lines = ["file\toutcome\tstatus\tbody"]
+        for known in (known for known in NETWORKS if known.contract == contract):
+            for step, event, outcome, status, body in known.steps:
+                made[EVENTS / contract / f"{known.name}-{step}.json"] = event
+                assert isinstance(body, str), f"{known.name}-{step}: no answer"
+                lines.append(f"{known.name}-{step}\t{outcome}\t{status}\t{json.dumps(body, ensure_ascii=False)}")
+        made[EXPECTED / f"{contract}.tsv"] = "\n".join(lines) + "\n"
     return made
 
 
 def write():
     """Writes every file; gives how many."""
     made = files()
-    EVENTS.mkdir(parents=True, exist_ok=True)
     for path, content in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode())
     return len(made)
 
@@ -379,7 +387,7 @@ def differing():
     """The files that are missing or differ, and those of a network of ours that no story writes any more."""
     made = files()
     wrong = [path for path, content in made.items() if not path.exists() or path.read_bytes() != content.encode()]
-    for path in sorted(EVENTS.glob("*.json")):
+    for path in sorted(EVENTS.glob("*/*.json")):
         if path not in made and any(path.name.startswith(f"{known.name}-") for known in NETWORKS):
             wrong.append(path)
     return [str(path.relative_to(ROOT)) for path in wrong]

@@ -13,20 +13,28 @@ use postback::ledger::Status;
 use postback::money::Scale;
 use postback::offerwall::{self, Coins, Report};
 use postback::operator::{Operator, Question, Show};
-use postback::preset::{Catalogue, Class, Evidence, Preset, SourceMode};
+use postback::preset::{Catalogue, Class, Contract, Evidence, Preset, SourceMode};
 use postback::sample::{self, Sample};
 use postback::secrets::Secrets;
 use postback::signature::{Algorithm, Key};
+use postback::wallet;
+use serde_json::json;
 
-use crate::world::{PATIENCE, World, check_with, line};
+use crate::world::{PATIENCE, WALLET, World, check_with, line};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The networks that send postbacks.
 fn shipped() -> Vec<Preset> {
-    let catalogue = Catalogue::default();
-    catalogue.names().iter().map(|name| preset(&catalogue, name)).collect()
+    let presets = Catalogue::default().presets().unwrap();
+    presets.into_iter().filter(|preset| preset.contract == Contract::Offerwall).collect()
+}
+
+/// Their names.
+pub fn names() -> Vec<String> {
+    shipped().iter().map(|preset| preset.network.to_string()).collect()
 }
 
 fn preset(catalogue: &Catalogue, name: &str) -> Preset {
@@ -74,33 +82,43 @@ const STANDARD: &[(&str, &str, &str)] = &[
 
 /// Every event file's name, outcome and answer, in the order in which they are played.
 fn expected() -> Vec<(String, String, String)> {
-    let table = std::fs::read_to_string(root().join("tests/events/expected.tsv")).unwrap();
+    let standard = STANDARD
+        .iter()
+        .map(|(file, outcome, answer)| ((*file).to_owned(), (*outcome).to_owned(), (*answer).to_owned()));
+    standard.chain(computed("offerwall")).collect()
+}
+
+/// Those of a contract that were computed.
+fn computed(contract: &str) -> Vec<(String, String, String)> {
+    let table = std::fs::read_to_string(root().join(format!("tests/events/{contract}.tsv"))).unwrap();
     let rows = table.lines().skip(1).map(|row| {
         let [file, outcome, status, body] = <[&str; 4]>::try_from(row.split('\t').collect::<Vec<_>>()).unwrap();
         let body: String = serde_json::from_str(body).unwrap();
         (file.to_owned(), outcome.to_owned(), format!("{status} {body}"))
     });
-    let standard = STANDARD
-        .iter()
-        .map(|(file, outcome, answer)| ((*file).to_owned(), (*outcome).to_owned(), (*answer).to_owned()));
-    standard.chain(rows).collect()
+    rows.collect()
 }
 
-fn event_file(name: &str) -> PathBuf {
-    root().join("events/offerwall").join(format!("{name}.json"))
+/// Asserts that each event file of a contract has its line, and each line its file.
+fn assert_no_file_is_left_out(contract: &str, expected: &[(String, String, String)]) {
+    let names: BTreeSet<_> = expected.iter().map(|(file, ..)| format!("{file}.json")).collect();
+    let found = std::fs::read_dir(root().join("events").join(contract)).unwrap();
+    let found: BTreeSet<_> = found.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names, found, "each event file has its line, and each line its file");
+}
+
+fn event_file(contract: &str, name: &str) -> PathBuf {
+    root().join("events").join(contract).join(format!("{name}.json"))
 }
 
 #[tokio::test]
 async fn every_event_file_gets_the_answer_that_its_network_expects() {
     let expected = expected();
-    let names: BTreeSet<_> = expected.iter().map(|(file, ..)| format!("{file}.json")).collect();
-    let found = std::fs::read_dir(root().join("events/offerwall")).unwrap();
-    let found: BTreeSet<_> = found.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(names, found, "each event file has its line, and each line its file");
+    assert_no_file_is_left_out("offerwall", &expected);
     check_everything(async |world| {
         let mut wrong = Vec::new();
         for (file, outcome, answer) in &expected {
-            let event = std::fs::read_to_string(event_file(file)).unwrap();
+            let event = std::fs::read_to_string(event_file("offerwall", file)).unwrap();
             Request::read(&event).unwrap();
             let handled: Handled = world.app.offerwall(&event, PATIENCE).await;
             if (handled.outcome, &line(&handled)) != (outcome.as_str(), answer) {
@@ -111,6 +129,29 @@ async fn every_event_file_gets_the_answer_that_its_network_expects() {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     })
     .await;
+}
+
+#[tokio::test]
+async fn every_event_of_a_wallet_gets_the_answer_that_its_caller_expects_and_each_path_has_one() {
+    let expected = computed("wallet");
+    assert_no_file_is_left_out("wallet", &expected);
+    let mut paths = BTreeSet::new();
+    let secrets = json!({WALLET: sample::LOCAL_SECRET, "standard": "s"}).to_string();
+    let variables = [("NETWORKS", format!("standard,{WALLET}")), ("NETWORK_SECRETS", secrets)];
+    check_with(&variables.each_ref().map(|(name, value)| (*name, value.as_str())), async |world| {
+        world.fund("0042", "100").await;
+        for (file, outcome, answer) in &expected {
+            let event = std::fs::read_to_string(event_file("wallet", file)).unwrap();
+            paths.insert(Request::read(&event).unwrap().path);
+            let handled = world.app.wallet(&event, PATIENCE).await;
+            let why = handled.why.clone().unwrap_or_default();
+            assert_eq!((handled.outcome, &line(&handled)), (outcome.as_str(), answer), "{file} {why}");
+            let repeats = ["duplicate", "conflict", "late"].contains(&handled.outcome);
+            assert_eq!(handled.answer.replayed, repeats, "{file}");
+        }
+    })
+    .await;
+    assert_eq!(paths, wallet::PATHS.iter().map(|(path, _)| (*path).to_owned()).collect());
 }
 
 #[test]

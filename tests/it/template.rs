@@ -190,8 +190,10 @@ fn the_template_and_the_function_have_the_same_defaults() {
     let networks: Vec<_> =
         Catalogue::default().enabled_by_default().unwrap().iter().map(|preset| preset.network.to_string()).collect();
     assert_eq!(default("Networks"), networks.join(","));
-    for (_, function) in functions() {
-        assert_eq!(text(&function.properties.environment.unwrap().variables["TIME_BUDGET_MS"]), ours("TIME_BUDGET_MS"));
+    for (name, function) in functions() {
+        // A wallet's caller must know what became of its call before it gives up.
+        let budget = if name == "Wallet" { "3000" } else { ours("TIME_BUDGET_MS") };
+        assert_eq!(text(&function.properties.environment.unwrap().variables["TIME_BUDGET_MS"]), budget, "{name}");
     }
 }
 
@@ -225,7 +227,7 @@ fn tables_outlive_the_stack_and_entries_never_expire() {
             name
         })
         .collect();
-    assert_eq!(names, ["Accounts", "Cases", "Holds", "Settings", "Transactions"]);
+    assert_eq!(names, ["Accounts", "Cases", "Holds", "Rounds", "Settings", "Transactions"]);
 }
 
 /// The alarms with the metrics that each watches.

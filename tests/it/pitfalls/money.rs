@@ -10,7 +10,7 @@ use postback::preset::{Catalogue, Class};
 
 use super::*;
 use crate::faults::Fault;
-use crate::networks::check_everything;
+use crate::networks::{check_everything, names};
 
 /// A survey of CPX Research with this amount.
 fn survey(id: &str, amount: &str) -> Call {
@@ -589,7 +589,7 @@ async fn copies_that_race_pay_once_and_their_reversals_take_once() {
 async fn a_failure_of_ours_is_never_what_any_network_takes_for_done_and_the_next_attempt_pays() {
     let events = Path::new(env!("CARGO_MANIFEST_DIR")).join("events/offerwall");
     check_everything(async |world| {
-        for network in Catalogue::default().names() {
+        for network in names() {
             let event = std::fs::read_to_string(events.join(format!("{network}-credit.json"))).unwrap();
             world.proxy.plan(|_| Fault::Error("AccessDeniedException"));
             let failed = world.app.offerwall(&event, PATIENCE).await;

@@ -9,7 +9,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::*;
-use crate::networks::{check_everything, everything};
+use crate::networks::{check_everything, everything, names};
 use crate::runtime_api::{Bootstrap, RuntimeApi};
 
 /// A survey of CPX Research, signed with this secret.
@@ -136,7 +136,7 @@ async fn without_a_secret_nothing_verifies_not_even_an_empty_one() {
     let events = Path::new(env!("CARGO_MANIFEST_DIR")).join("events/offerwall");
     for secrets in ["", "{}", r#"{"standard": []}"#, r#"{"nobody": "local-secret"}"#] {
         check_everything_with(secrets, async |world| {
-            for network in Catalogue::default().names() {
+            for network in names() {
                 let event = std::fs::read_to_string(events.join(format!("{network}-credit.json"))).unwrap();
                 let status = world.app.offerwall(&event, PATIENCE).await.answer.status;
                 assert_eq!(status, if UNSIGNED.contains(&network.as_str()) { 200 } else { 403 }, "{network} {secrets}");
@@ -687,7 +687,7 @@ fn any_event(network: &str, runner: &mut TestRunner) -> String {
 async fn no_request_that_nobody_signed_moves_coins_or_ends_the_process_at_any_network() {
     check_everything(async |world| {
         let mut runner = TestRunner::deterministic();
-        for network in Catalogue::default().names() {
+        for network in names() {
             for _ in 0..60 {
                 let event = any_event(&network, &mut runner);
                 let handled = world.app.offerwall(&event, PATIENCE).await;
