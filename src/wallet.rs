@@ -361,13 +361,14 @@ pub enum Step {
 
 /// Where a path leads: `/<network>/<path>`, or `/<path>` where exactly one wallet is enabled.
 pub fn route<'a>(enabled: &'a [Preset], path: &str) -> Option<Route<'a>> {
-    let mut wallets = enabled.iter().filter_map(|preset| Some((preset, preset.wallet()?)));
+    let wallets = || enabled.iter().filter_map(|preset| Some((preset, preset.wallet()?)));
     let below = |preset: &Preset| path.strip_prefix('/')?.strip_prefix(preset.network.as_str());
-    let named = wallets.clone().find_map(|(preset, wallet)| Some((preset, wallet, below(preset)?)));
-    let only = || wallets.next().filter(|_| wallets.next().is_none()).map(|(preset, wallet)| (preset, wallet, path));
-    let (preset, wallet, path) = named.filter(|(_, _, rest)| rest.starts_with('/')).or_else(only)?;
-    let path = PATHS.iter().find(|(known, _)| *known == path).map(|(_, path)| *path)?;
-    Some(Route { preset, wallet, path })
+    let named = wallets().filter_map(|(preset, wallet)| Some((preset, wallet, below(preset)?)));
+    let only = wallets().take(1).filter(|_| wallets().count() == 1).map(|(preset, wallet)| (preset, wallet, path));
+    named.chain(only).find_map(|(preset, wallet, path)| {
+        let path = PATHS.iter().find(|(known, _)| *known == path).map(|(_, path)| *path)?;
+        Some(Route { preset, wallet, path })
+    })
 }
 
 /// Verifies a request, then reads it.
@@ -532,18 +533,17 @@ pub fn next(wallet: &Wallet, ask: &Ask, seen: &Seen, now: Timestamp) -> Step {
         Ok((posting, happened)) => Step::Post(Box::new(posting), happened),
         Err(Stop::Look(step)) => *step,
         // Identity before validity: a known key hears its answer, whatever is wrong today.
-        Err(Stop::Deny(denied)) => match &seen.known {
-            None => Step::ReadKnown,
-            Some(known) => match known.iter().find(|entry| entry.status == Status::Operation) {
-                Some(stored) => {
-                    let new = asked(ask, now);
-                    let outcome = judge(stored.clone(), &new);
-                    Step::Known(Box::new((new, outcome)))
-                }
-                None => Step::Deny(denied),
-            },
-        },
+        Err(Stop::Deny(denied)) => known(ask, seen, now).unwrap_or(Step::Deny(denied)),
     }
+}
+
+/// What the key came to, where it is known, or a look for it; `None` where it is new.
+fn known(ask: &Ask, seen: &Seen, now: Timestamp) -> Option<Step> {
+    let Some(known) = &seen.known else { return Some(Step::ReadKnown) };
+    let stored = known.iter().find(|entry| entry.status == Status::Operation)?;
+    let new = asked(ask, now);
+    let outcome = judge(stored.clone(), &new);
+    Some(Step::Known(Box::new((new, outcome))))
 }
 
 /// Why there is nothing to post yet, or at all.
@@ -564,13 +564,18 @@ impl Seen {
     }
 }
 
+/// That the account is still as the answer will tell it.
+fn as_seen(account: &Account) -> Vec<Guard> {
+    vec![if account.closed { Guard::Known } else { Guard::Open }, Guard::Exactly(account.available)]
+}
+
 /// Takes a stake, never more than is there.
 fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
     let account = seen.account(&ask.player)?;
     if account.closed {
         return Err(Stop::Deny(Denied::ClosedAccount));
     }
-    let guards = vec![Guard::Open, Guard::Exactly(account.available)];
+    let guards = as_seen(&account);
     if account.available < stake {
         let entry = answered(asked(ask, now), beyond(account.available));
         return Ok((Posting { guards, ..Posting::of(entry) }, Happened::Declined));
@@ -586,8 +591,7 @@ fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
 fn win(wallet: &Wallet, ask: &Ask, amount: Amount, seen: &Seen, now: Timestamp) -> Planned {
     let account = seen.account(&ask.player)?;
     let entry = moving(asked(ask, now), account.available, amount)?;
-    let guards = vec![Guard::Known, Guard::Exactly(account.available)];
-    let mut posting = Posting { guards, ..Posting::of(entry) };
+    let mut posting = Posting { guards: as_seen(&account), ..Posting::of(entry) };
     posting.cases.extend(to_a_closed_account(&account, &posting.entry));
     match seen.round {
         Some(round) if !round.is_live() => {
@@ -646,7 +650,7 @@ fn rollback(
     };
     let account = seen.account(&taken.user)?;
     let change = taken.amount.negated();
-    let guards = vec![Guard::Known, Guard::Exactly(account.available)];
+    let guards = as_seen(&account);
     let entry = on_account_of(asked(ask, now), taken);
     let spent = change < Amount::ZERO && account.available < change.negated();
     if spent && wallet.spent_win == SpentWin::Refuse {
@@ -705,7 +709,7 @@ fn void(ask: &Ask, original: &TransId, kind: OperationKind, seen: &Seen, now: Ti
     let round = ask.round.as_ref().filter(|_| kind == OperationKind::Bet);
     let posting = Posting {
         companions: vec![tombstone, mark(&entry, original)],
-        guards: vec![Guard::Known, Guard::Exactly(account.available)],
+        guards: as_seen(&account),
         round: turn(round, &ask.player, Turn::Voided),
         ..Posting::of(entry)
     };
@@ -726,7 +730,9 @@ fn finish(ask: &Ask, for_all: bool, seen: &Seen, now: Timestamp) -> Planned {
     let posting = Posting::of(answered(entry, StoredAnswer { status: 200, body }));
     let posting = match &ask.round {
         Some(round) if for_all && !seen.finished_for_all => {
-            return Err(Stop::Look(Box::new(Step::FinishForAll(round.clone()))));
+            // No other player's part is touched for a key that is something else's.
+            let step = known(ask, seen, now).unwrap_or_else(|| Step::FinishForAll(round.clone()));
+            return Err(Stop::Look(Box::new(step)));
         }
         _ if for_all => posting,
         round => {
@@ -850,7 +856,13 @@ fn conflict(stored: &Entry, new: &Entry, field: Field) -> Case {
         told(new),
         new.evidence.fingerprint
     );
-    let about = Entry { user: stored.user.clone(), currency: stored.currency.clone(), ..new.clone() };
+    let requested = new.operation.as_ref().and_then(|operation| Some((operation.kind, operation.requested?)));
+    let amount = match requested {
+        Some((OperationKind::Bet, stake)) => stake.negated(),
+        Some((OperationKind::Win, win)) => win,
+        _ => Amount::ZERO,
+    };
+    let about = Entry { user: stored.user.clone(), currency: stored.currency.clone(), amount, ..new.clone() };
     Case::about(CaseKind::Conflict(field), &about, detail)
 }
 

@@ -40,7 +40,8 @@ impl Accounts {
             accounts.clear();
         }
         let key = (user.clone(), currency.clone());
-        match account {
+        // What is denied is denied of the account as it is now, not of one that was closed or missing once.
+        match account.filter(|account| !account.closed) {
             Some(account) => accounts.insert(key, account),
             None => accounts.remove(&key),
         };
