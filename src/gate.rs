@@ -3,6 +3,8 @@
 //! Pure: decides who may be believed and reads no field itself. Nothing that it says of a request that was barred holds
 //! anything of that request's values.
 
+use std::fmt;
+
 use sha2::{Digest, Sha256};
 
 use crate::event::Request;
@@ -53,17 +55,77 @@ impl Barred {
     }
 }
 
+/// Why a request says nothing. `W` is why a parameter cannot be used, which is the contract's to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rejection<W> {
+    /// The path leads to no enabled network.
+    UnknownNetwork,
+    /// It did not get past the gate.
+    Barred(Barred),
+    /// Parameters that cannot be used, each with the reason, in the order in which we read them.
+    Parameters(Vec<Fault<W>>),
+}
+
+/// A parameter that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault<W> {
+    /// The network's name of the parameter.
+    pub parameter: String,
+    /// What is wrong with it.
+    pub why: W,
+}
+
+impl<W> From<Barred> for Rejection<W> {
+    fn from(barred: Barred) -> Rejection<W> {
+        Rejection::Barred(barred)
+    }
+}
+
+impl<W: fmt::Display> Rejection<W> {
+    /// The rejection's name in logs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Rejection::UnknownNetwork => "unknown_network",
+            Rejection::Barred(barred) => barred.as_str(),
+            Rejection::Parameters(_) => "bad_parameters",
+        }
+    }
+
+    /// What kept it at the gate.
+    pub fn barred(&self) -> Option<&Barred> {
+        match self {
+            Rejection::Barred(barred) => Some(barred),
+            Rejection::UnknownNetwork | Rejection::Parameters(_) => None,
+        }
+    }
+
+    /// What is wrong, for the log; nothing of the request's values.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Rejection::UnknownNetwork => None,
+            Rejection::Barred(barred) => barred.why(),
+            Rejection::Parameters(faults) => Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")),
+        }
+    }
+}
+
+impl<W: fmt::Display> fmt::Display for Fault<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.parameter, self.why)
+    }
+}
+
 /// Verifies a request, then reads it.
 ///
 /// # Errors
 ///
-/// [`Barred`] in the order in which it is decided: method, signature, source, body; then what `read` says.
-pub fn pass<T, E: From<Barred>>(
+/// [`Rejection`] in the order in which it is decided: method, signature, source, body, parameters.
+pub fn pass<T, W>(
     preset: &Preset,
     keys: &[Key],
     request: &Request,
-    read: impl FnOnce(&Wire<'_>) -> Result<T, E>,
-) -> Result<T, E> {
+    read: impl FnOnce(&Wire<'_>) -> Result<T, Vec<Fault<W>>>,
+) -> Result<T, Rejection<W>> {
     if request.method != preset.carrier.method() {
         return Err(Barred::MethodNotAllowed(preset.carrier.method()).into());
     }
@@ -75,7 +137,7 @@ pub fn pass<T, E: From<Barred>>(
         if !readable {
             return Err(Barred::Unreadable.into());
         }
-        read(wire)
+        read(wire).map_err(Rejection::Parameters)
     })
 }
 

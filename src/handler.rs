@@ -7,6 +7,7 @@
 mod offerwall; // postbacks
 mod wallet; // calls of a wallet
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tracing::{error, warn};
 
 use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
-use crate::gate::Barred;
+use crate::gate::{Barred, Rejection};
 use crate::id::{Currency, Network, TransId, UserId};
 use crate::in_force::{InForce, Snapshot};
 use crate::ledger::{Case, Status};
@@ -217,23 +218,21 @@ impl App {
     }
 
     /// Reads a request of a network with the secrets in force and, where these do not verify it, with newer ones.
-    async fn read<T, E>(
+    async fn read<T, W: Display>(
         &self,
         preset: &Preset,
         request: &Request,
         deadline: Instant,
-        read: impl Fn(&[Key]) -> Result<T, E>,
-        barred: impl Fn(&E) -> Option<&Barred>,
-    ) -> Result<Result<T, E>, Unverifiable> {
+        read: impl Fn(&[Key]) -> Result<T, Rejection<W>>,
+    ) -> Result<Result<T, Rejection<W>>, Unverifiable> {
         let mut result = read(self.keyring.secrets().of(&preset.network));
-        if let Err(error) = &result
-            && let Some(Barred::BadSignature(why)) = barred(error)
+        if let Err(Rejection::Barred(Barred::BadSignature(why))) = &result
             && why.may_be_cured()
             && let Some(secrets) = self.newer_secrets(deadline).await?
         {
             result = read(secrets.of(&preset.network));
         }
-        let verified = result.as_ref().err().and_then(barred).is_none_or(Barred::is_verified);
+        let verified = result.as_ref().err().and_then(Rejection::barred).is_none_or(Barred::is_verified);
         if verified && preset.source.mode != SourceMode::Off && !preset.source.lists(&request.source_ip) {
             warn!(
                 network = preset.network.as_str(),
@@ -271,30 +270,5 @@ async fn keyring(config: &Config) -> Result<Keyring, VaultError> {
     }
 }
 
-/// How long an invocation may still take at `now`, given its deadline, both in time since 1970, less what the answer's way
-/// back needs. A deadline that has passed is none: Lambda would have ended this process, and tools that stand in for it send
-/// such.
-pub fn patience(deadline: Duration, now: Duration) -> Duration {
-    const WAY_BACK: Duration = Duration::from_millis(200);
-    match deadline.checked_sub(now) {
-        Some(left) if !left.is_zero() => left.saturating_sub(WAY_BACK),
-        _ => Duration::MAX,
-    }
-}
-
 /// No known secret verifies a request, and whether a newer one would cannot be told now.
 struct Unverifiable;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_invocation_answers_before_its_deadline_and_a_past_one_is_none() {
-        let of = |deadline, now| patience(Duration::from_millis(deadline), Duration::from_millis(now));
-        assert_eq!(of(11_000, 10_000), Duration::from_millis(800));
-        assert_eq!(of(10_150, 10_000), Duration::ZERO);
-        assert_eq!(of(10_000, 10_000), Duration::MAX);
-        assert_eq!(of(600_000, 1_796_000_000_000), Duration::MAX);
-    }
-}

@@ -34,6 +34,7 @@ pub mod config; // the only reader of the environment
 pub mod in_force; // which settings are in force, and when newer ones are
 pub mod handler; // the one control flow: read, plan, post, answer, log
 pub mod workers; // what nobody calls for: due holds are released
+pub mod function; // the life of a Lambda function
 pub mod log; // structured logs
 
 #[cfg(feature = "operator")]

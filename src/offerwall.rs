@@ -5,7 +5,6 @@
 //! left to decide after [`plan`]. An answer never carries a secret, a balance or anything of a request that was refused.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -73,24 +72,10 @@ pub enum Note {
 }
 
 /// Why a request says nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rejection {
-    /// No enabled network has that path.
-    UnknownNetwork,
-    /// It did not get past the gate.
-    Barred(Barred),
-    /// Parameters that cannot be used, each with the reason, in the order in which we read them.
-    Parameters(Vec<Fault>),
-}
+pub type Rejection = gate::Rejection<Why>;
 
 /// A parameter that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The network's name of the parameter.
-    pub parameter: String,
-    /// What is wrong with it.
-    pub why: Why,
-}
+pub type Fault = gate::Fault<Why>;
 
 /// Why a parameter cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -109,46 +94,6 @@ pub enum Why {
     Id(#[from] IdError),
     #[error(transparent)]
     Amount(#[from] AmountError),
-}
-
-impl From<Barred> for Rejection {
-    fn from(barred: Barred) -> Rejection {
-        Rejection::Barred(barred)
-    }
-}
-
-impl Rejection {
-    /// The rejection's name in logs.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Rejection::UnknownNetwork => "unknown_network",
-            Rejection::Barred(barred) => barred.as_str(),
-            Rejection::Parameters(_) => "bad_parameters",
-        }
-    }
-
-    /// What kept it at the gate.
-    pub fn barred(&self) -> Option<&Barred> {
-        match self {
-            Rejection::Barred(barred) => Some(barred),
-            Rejection::UnknownNetwork | Rejection::Parameters(_) => None,
-        }
-    }
-
-    /// What is wrong, for the log; nothing of the request's values.
-    pub fn why(&self) -> Option<String> {
-        match self {
-            Rejection::UnknownNetwork => None,
-            Rejection::Barred(barred) => barred.why(),
-            Rejection::Parameters(faults) => Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.parameter, self.why)
-    }
 }
 
 /// What a claim came to.
@@ -223,7 +168,7 @@ pub fn preset_at<'a>(enabled: &'a [Preset], path: &str) -> Option<&'a Preset> {
 ///
 /// [`Rejection`]: what the gate says, then every parameter that cannot be used.
 pub fn read(preset: &Preset, keys: &[Key], coins: &Coins, request: &Request) -> Result<Report, Rejection> {
-    gate::pass(preset, keys, request, |wire| report(preset, coins, wire).map_err(Rejection::Parameters))
+    gate::pass(preset, keys, request, |wire| report(preset, coins, wire))
 }
 
 /// Reads a verified request.

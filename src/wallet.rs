@@ -6,8 +6,6 @@
 //! condition, and is made anew when the ledger tells another. Nothing is answered of money that the ledger did not decide,
 //! and nothing of a request's values goes back to whoever sent one that is refused.
 
-use std::fmt;
-
 use jiff::Timestamp;
 
 use crate::event::{Answer, Request};
@@ -135,24 +133,10 @@ impl What {
 }
 
 /// Why a request asks for nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rejection {
-    /// No enabled network has that path.
-    NoSuchPath,
-    /// It did not get past the gate.
-    Barred(Barred),
-    /// Fields that cannot be used, in the order in which we read them.
-    Fields(Vec<Fault>),
-}
+pub type Rejection = gate::Rejection<Why>;
 
 /// A field that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The caller's name of the field.
-    pub field: String,
-    /// What is wrong with it.
-    pub why: Why,
-}
+pub type Fault = gate::Fault<Why>;
 
 /// Why a field cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -177,46 +161,6 @@ pub enum Why {
     Itself,
     #[error("not the currency of this wallet")]
     Currency,
-}
-
-impl From<Barred> for Rejection {
-    fn from(barred: Barred) -> Rejection {
-        Rejection::Barred(barred)
-    }
-}
-
-impl Rejection {
-    /// The rejection's name in logs.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Rejection::NoSuchPath => "unknown_path",
-            Rejection::Barred(barred) => barred.as_str(),
-            Rejection::Fields(_) => "bad_parameters",
-        }
-    }
-
-    /// What kept it at the gate.
-    pub fn barred(&self) -> Option<&Barred> {
-        match self {
-            Rejection::Barred(barred) => Some(barred),
-            Rejection::NoSuchPath | Rejection::Fields(_) => None,
-        }
-    }
-
-    /// What is wrong, for the log; nothing of the request's values.
-    pub fn why(&self) -> Option<String> {
-        match self {
-            Rejection::NoSuchPath => None,
-            Rejection::Barred(barred) => barred.why(),
-            Rejection::Fields(faults) => Some(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.why)
-    }
 }
 
 /// What an ask came to.
@@ -379,7 +323,7 @@ pub fn route<'a>(enabled: &'a [Preset], path: &str) -> Option<Route<'a>> {
 pub fn read(route: &Route<'_>, keys: &[Key], currency: &Currency, request: &Request) -> Result<Call, Rejection> {
     gate::pass(route.preset, keys, request, |wire| {
         let currency = route.wallet.currency.as_ref().unwrap_or(currency);
-        call(route, currency, wire).map_err(Rejection::Fields)
+        call(route, currency, wire)
     })
 }
 
@@ -453,7 +397,7 @@ impl Form<'_> {
     fn required<T>(&mut self, name: &str, parse: impl FnOnce(&Value<'_>) -> Result<T, Why>) -> Option<T> {
         let checked = self.fields.strict(name).and_then(|_| self.fields.once(name)).map_err(Why::Doubt);
         let result = checked.and_then(parse);
-        result.map_err(|why| self.faults.push(Fault { field: name.to_owned(), why })).ok()
+        result.map_err(|why| self.faults.push(Fault { parameter: name.to_owned(), why })).ok()
     }
 
     /// Reads a field that may be missing or empty; where it is there, anything doubtful in it is a fault.
@@ -888,13 +832,13 @@ pub fn balance(account: Option<Account>, currency: &Currency) -> Answer {
 /// The answer to a request that asks for nothing.
 pub fn refuse(rejection: &Rejection) -> Answer {
     match rejection {
-        Rejection::NoSuchPath => error(404, "no such path"),
+        Rejection::UnknownNetwork => error(404, "no such path"),
         Rejection::Barred(Barred::MethodNotAllowed(method)) => {
             error(405, &format!("method not allowed: send a {method}"))
         }
         Rejection::Barred(Barred::BadSignature(_)) => error(401, "bad signature"),
         Rejection::Barred(Barred::BadSource) => error(403, "source address not allowed"),
-        Rejection::Barred(Barred::Unreadable) | Rejection::Fields(_) => {
+        Rejection::Barred(Barred::Unreadable) | Rejection::Parameters(_) => {
             error(400, &rejection.why().unwrap_or_default())
         }
     }

@@ -35,7 +35,7 @@ impl App {
             ..Handled::new(answer, outcome)
         };
         let read = |keys: &[_]| offerwall::read(preset, keys, &self.config.coins, request);
-        let report = match self.read(preset, request, deadline, read, Rejection::barred).await {
+        let report = match self.read(preset, request, deadline, read).await {
             Ok(Ok(report)) => report,
             Ok(Err(rejection)) => {
                 let answer = offerwall::refuse(Some(preset), request, &rejection);

@@ -65,11 +65,11 @@ impl App {
             return Handled::new(wallet::try_again(), "unavailable");
         };
         let Some(route) = wallet::route(&in_force.networks, &request.path) else {
-            return Handled::new(wallet::refuse(&Rejection::NoSuchPath), Rejection::NoSuchPath.as_str());
+            return Handled::new(wallet::refuse(&Rejection::UnknownNetwork), Rejection::UnknownNetwork.as_str());
         };
         let preset = route.preset;
         let read = |keys: &[_]| wallet::read(&route, keys, &self.config.coins.currency, request);
-        let call = match self.read(preset, request, deadline, read, Rejection::barred).await {
+        let call = match self.read(preset, request, deadline, read).await {
             Ok(Ok(call)) => call,
             Ok(Err(rejection)) => {
                 let handled = handled(preset, wallet::refuse(&rejection), rejection.as_str());

@@ -329,6 +329,7 @@ fn the_readme_lists_every_variable_with_its_default_and_meaning() {
 const EDGE: &[&str] = &[
     "src/aws.rs",
     "src/config.rs",
+    "src/function.rs",
     "src/in_force.rs",
     "src/log.rs",
     "src/secrets.rs",
