@@ -328,8 +328,8 @@ impl Denied {
 /// What is known of the ledger so far; each part may be out of date, and the posting decides.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The account of this user; `None` within where there is none.
-    pub account: Option<(UserId, Option<Account>)>,
+    /// The account of this user in this currency; `None` within where there is none.
+    pub account: Option<((UserId, Currency), Option<Account>)>,
     /// The entries of the original of a rollback.
     pub original: Option<Vec<Entry>>,
     /// The entries under the key itself.
@@ -343,8 +343,8 @@ pub struct Seen {
 /// What has to be done next for an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// The account of this user has to be seen.
-    ReadAccount(UserId),
+    /// The account of this user in this currency has to be seen.
+    ReadAccount(UserId, Currency),
     /// The entries of the original have to be seen.
     ReadOriginal(TransId),
     /// The entries under the key have to be seen.
@@ -362,10 +362,13 @@ pub enum Step {
 /// Where a path leads: `/<network>/<path>`, or `/<path>` where exactly one wallet is enabled.
 pub fn route<'a>(enabled: &'a [Preset], path: &str) -> Option<Route<'a>> {
     let mut wallets = enabled.iter().filter_map(|preset| Some((preset, preset.wallet()?)));
-    let below = |preset: &Preset| path.strip_prefix('/')?.strip_prefix(preset.network.as_str());
+    // One network's name may begin with another's.
+    let below = |preset: &Preset| {
+        path.strip_prefix('/')?.strip_prefix(preset.network.as_str()).filter(|rest| rest.starts_with('/'))
+    };
     let named = wallets.clone().find_map(|(preset, wallet)| Some((preset, wallet, below(preset)?)));
     let only = || wallets.next().filter(|_| wallets.next().is_none()).map(|(preset, wallet)| (preset, wallet, path));
-    let (preset, wallet, path) = named.filter(|(_, _, rest)| rest.starts_with('/')).or_else(only)?;
+    let (preset, wallet, path) = named.or_else(only)?;
     let path = PATHS.iter().find(|(known, _)| *known == path).map(|(_, path)| *path)?;
     Some(Route { preset, wallet, path })
 }
@@ -532,7 +535,7 @@ pub fn next(wallet: &Wallet, ask: &Ask, seen: &Seen, now: Timestamp) -> Step {
         Ok((posting, happened)) => Step::Post(Box::new(posting), happened),
         Err(Stop::Look(step)) => *step,
         // Identity before validity: a known key hears its answer, whatever is wrong today.
-        Err(Stop::Deny(denied)) => match &seen.known {
+        Err(Stop::UnlessKnown(step)) => match &seen.known {
             None => Step::ReadKnown,
             Some(known) => match known.iter().find(|entry| entry.status == Status::Operation) {
                 Some(stored) => {
@@ -540,7 +543,7 @@ pub fn next(wallet: &Wallet, ask: &Ask, seen: &Seen, now: Timestamp) -> Step {
                     let outcome = judge(stored.clone(), &new);
                     Step::Known(Box::new((new, outcome)))
                 }
-                None => Step::Deny(denied),
+                None => *step,
             },
         },
     }
@@ -549,26 +552,35 @@ pub fn next(wallet: &Wallet, ask: &Ask, seen: &Seen, now: Timestamp) -> Step {
 /// Why there is nothing to post yet, or at all.
 enum Stop {
     Look(Box<Step>),
-    Deny(Denied),
+    /// This comes next, but not where the key is known: of that no posting decides.
+    UnlessKnown(Box<Step>),
+}
+
+impl Stop {
+    fn deny(denied: Denied) -> Stop {
+        Stop::UnlessKnown(Box::new(Step::Deny(denied)))
+    }
 }
 
 type Planned = Result<(Posting, Happened), Stop>;
 
 impl Seen {
-    /// The account of a user, as it was last seen.
-    fn account(&self, user: &UserId) -> Result<Account, Stop> {
+    /// An account, as it was last seen.
+    fn account(&self, user: &UserId, currency: &Currency) -> Result<Account, Stop> {
         match &self.account {
-            Some((seen, account)) if seen == user => account.ok_or(Stop::Deny(Denied::UnknownPlayer)),
-            _ => Err(Stop::Look(Box::new(Step::ReadAccount(user.clone())))),
+            Some((seen, account)) if (&seen.0, &seen.1) == (user, currency) => {
+                account.ok_or_else(|| Stop::deny(Denied::UnknownPlayer))
+            }
+            _ => Err(Stop::Look(Box::new(Step::ReadAccount(user.clone(), currency.clone())))),
         }
     }
 }
 
 /// Takes a stake, never more than is there.
 fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
-    let account = seen.account(&ask.player)?;
+    let account = seen.account(&ask.player, &ask.currency)?;
     if account.closed {
-        return Err(Stop::Deny(Denied::ClosedAccount));
+        return Err(Stop::deny(Denied::ClosedAccount));
     }
     let guards = vec![Guard::Open, Guard::Exactly(account.available)];
     if account.available < stake {
@@ -584,9 +596,9 @@ fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
 
 /// Pays a win. That its round is live is a condition of the posting; only where it fails is the round looked at.
 fn win(wallet: &Wallet, ask: &Ask, amount: Amount, seen: &Seen, now: Timestamp) -> Planned {
-    let account = seen.account(&ask.player)?;
+    let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, amount)?;
-    let guards = vec![Guard::Known, Guard::Exactly(account.available)];
+    let guards = as_seen(&account);
     let mut posting = Posting { guards, ..Posting::of(entry) };
     posting.cases.extend(to_a_closed_account(&account, &posting.entry));
     match seen.round {
@@ -630,7 +642,7 @@ fn rollback(
     let of = |status| conversation.iter().find(|entry| entry.status == status);
     let operation = of(Status::Operation).and_then(|entry| Some((entry, entry.operation.as_ref()?)));
     if operation.is_some_and(|(_, operation)| operation.kind != kind) {
-        return Err(Stop::Deny(Denied::OtherKind));
+        return Err(Stop::deny(Denied::OtherKind));
     }
     if let Some((mark, Operation { answer, .. })) =
         of(Status::Rollback).and_then(|mark| Some((mark, mark.operation.as_ref()?)))
@@ -640,13 +652,13 @@ fn rollback(
     }
     let Some((taken, operation)) = operation else {
         return match wallet.unseen {
-            Unseen::NotFound => Err(Stop::Deny(Denied::UnknownOriginal)),
+            Unseen::NotFound => Err(Stop::deny(Denied::UnknownOriginal)),
             Unseen::Tombstone => void(ask, original, kind, seen, now),
         };
     };
-    let account = seen.account(&taken.user)?;
+    let account = seen.account(&taken.user, &taken.currency)?;
     let change = taken.amount.negated();
-    let guards = vec![Guard::Known, Guard::Exactly(account.available)];
+    let guards = as_seen(&account);
     let entry = on_account_of(asked(ask, now), taken);
     let spent = change < Amount::ZERO && account.available < change.negated();
     if spent && wallet.spent_win == SpentWin::Refuse {
@@ -687,7 +699,7 @@ fn rollback(
 /// Records the rollback of an operation that never came, and a tombstone where that would be: should it still come, it is
 /// refused.
 fn void(ask: &Ask, original: &TransId, kind: OperationKind, seen: &Seen, now: Timestamp) -> Planned {
-    let account = seen.account(&ask.player)?;
+    let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, Amount::ZERO)?;
     let tombstone = Entry {
         trans_id: original.clone(),
@@ -726,13 +738,14 @@ fn finish(ask: &Ask, for_all: bool, seen: &Seen, now: Timestamp) -> Planned {
     let posting = Posting::of(answered(entry, StoredAnswer { status: 200, body }));
     let posting = match &ask.round {
         Some(round) if for_all && !seen.finished_for_all => {
-            return Err(Stop::Look(Box::new(Step::FinishForAll(round.clone()))));
+            // A repeat must not finish what began after the first one.
+            return Err(Stop::UnlessKnown(Box::new(Step::FinishForAll(round.clone()))));
         }
         _ if for_all => posting,
         round => {
             // That there is such a player is a condition of the posting: only where it fails was the account seen.
             if seen.account.is_some() {
-                seen.account(&ask.player)?;
+                seen.account(&ask.player, &ask.currency)?;
             }
             Posting { guards: vec![Guard::Known], round: turn(round.as_ref(), &ask.player, Turn::Finished), ..posting }
         }
@@ -776,7 +789,7 @@ fn answered(mut entry: Entry, answer: StoredAnswer) -> Entry {
 
 /// The entry with a change of the balance, and the answer that tells of it.
 fn moving(entry: Entry, before: Amount, change: Amount) -> Result<Entry, Stop> {
-    let after = before.checked_add(change).ok_or(Stop::Deny(Denied::OutOfRange))?;
+    let after = before.checked_add(change).ok_or_else(|| Stop::deny(Denied::OutOfRange))?;
     let body = format!(
         r#"{{"transaction_id":{},"balance_before":{},"balance_after":{},"status":"SUCCESS"}}"#,
         json(entry.trans_id.as_str()),
@@ -794,6 +807,11 @@ fn beyond(balance: Amount) -> StoredAnswer {
 
 fn turn(round: Option<&RoundId>, user: &UserId, turn: Turn) -> Option<RoundStep> {
     round.map(|round| RoundStep { round: round.clone(), user: user.clone(), turn })
+}
+
+/// What must be true of an account that was seen like this. One that was closed since calls for a case.
+fn as_seen(account: &Account) -> Vec<Guard> {
+    vec![if account.closed { Guard::Known } else { Guard::Open }, Guard::Exactly(account.available)]
 }
 
 /// What comes to an account that its player no longer has is owed to somebody.
