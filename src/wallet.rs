@@ -272,8 +272,8 @@ impl Denied {
 /// What is known of the ledger so far; each part may be out of date, and the posting decides.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The account of this user; `None` within where there is none.
-    pub account: Option<(UserId, Option<Account>)>,
+    /// The account of this user in this currency; `None` within where there is none.
+    pub account: Option<((UserId, Currency), Option<Account>)>,
     /// The entries of the original of a rollback.
     pub original: Option<Vec<Entry>>,
     /// The entries under the key itself.
@@ -287,8 +287,8 @@ pub struct Seen {
 /// What has to be done next for an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// The account of this user has to be seen.
-    ReadAccount(UserId),
+    /// The account of this user in this currency has to be seen.
+    ReadAccount(UserId, Currency),
     /// The entries of the original have to be seen.
     ReadOriginal(TransId),
     /// The entries under the key have to be seen.
@@ -309,6 +309,7 @@ pub fn route<'a>(enabled: &'a [Preset], path: &str) -> Option<Route<'a>> {
     let below = |preset: &Preset| path.strip_prefix('/')?.strip_prefix(preset.network.as_str());
     let named = wallets().filter_map(|(preset, wallet)| Some((preset, wallet, below(preset)?)));
     let only = wallets().take(1).filter(|_| wallets().count() == 1).map(|(preset, wallet)| (preset, wallet, path));
+    // One network's name may begin with another's: what is left must be a path.
     named.chain(only).find_map(|(preset, wallet, path)| {
         let path = PATHS.iter().find(|(known, _)| *known == path).map(|(_, path)| *path)?;
         Some(Route { preset, wallet, path })
@@ -477,7 +478,7 @@ pub fn next(wallet: &Wallet, ask: &Ask, seen: &Seen, now: Timestamp) -> Step {
         Ok((posting, happened)) => Step::Post(Box::new(posting), happened),
         Err(Stop::Look(step)) => *step,
         // Identity before validity: a known key hears its answer, whatever is wrong today.
-        Err(Stop::Deny(denied)) => known(ask, seen, now).unwrap_or(Step::Deny(denied)),
+        Err(Stop::UnlessKnown(step)) => known(ask, seen, now).unwrap_or(*step),
     }
 }
 
@@ -493,17 +494,26 @@ fn known(ask: &Ask, seen: &Seen, now: Timestamp) -> Option<Step> {
 /// Why there is nothing to post yet, or at all.
 enum Stop {
     Look(Box<Step>),
-    Deny(Denied),
+    /// This comes next, but not where the key is known: of that no posting decides.
+    UnlessKnown(Box<Step>),
+}
+
+impl Stop {
+    fn deny(denied: Denied) -> Stop {
+        Stop::UnlessKnown(Box::new(Step::Deny(denied)))
+    }
 }
 
 type Planned = Result<(Posting, Happened), Stop>;
 
 impl Seen {
-    /// The account of a user, as it was last seen.
-    fn account(&self, user: &UserId) -> Result<Account, Stop> {
+    /// An account, as it was last seen.
+    fn account(&self, user: &UserId, currency: &Currency) -> Result<Account, Stop> {
         match &self.account {
-            Some((seen, account)) if seen == user => account.ok_or(Stop::Deny(Denied::UnknownPlayer)),
-            _ => Err(Stop::Look(Box::new(Step::ReadAccount(user.clone())))),
+            Some((seen, account)) if (&seen.0, &seen.1) == (user, currency) => {
+                account.ok_or_else(|| Stop::deny(Denied::UnknownPlayer))
+            }
+            _ => Err(Stop::Look(Box::new(Step::ReadAccount(user.clone(), currency.clone())))),
         }
     }
 }
@@ -515,9 +525,9 @@ fn as_seen(account: &Account) -> Vec<Guard> {
 
 /// Takes a stake, never more than is there.
 fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
-    let account = seen.account(&ask.player)?;
+    let account = seen.account(&ask.player, &ask.currency)?;
     if account.closed {
-        return Err(Stop::Deny(Denied::ClosedAccount));
+        return Err(Stop::deny(Denied::ClosedAccount));
     }
     let guards = as_seen(&account);
     if account.available < stake {
@@ -533,9 +543,10 @@ fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
 
 /// Pays a win. That its round is live is a condition of the posting; only where it fails is the round looked at.
 fn win(wallet: &Wallet, ask: &Ask, amount: Amount, seen: &Seen, now: Timestamp) -> Planned {
-    let account = seen.account(&ask.player)?;
+    let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, amount)?;
-    let mut posting = Posting { guards: as_seen(&account), ..Posting::of(entry) };
+    let guards = as_seen(&account);
+    let mut posting = Posting { guards, ..Posting::of(entry) };
     posting.cases.extend(to_a_closed_account(&account, &posting.entry));
     match seen.round {
         Some(round) if !round.is_live() => {
@@ -578,7 +589,7 @@ fn rollback(
     let of = |status| conversation.iter().find(|entry| entry.status == status);
     let operation = of(Status::Operation).and_then(|entry| Some((entry, entry.operation.as_ref()?)));
     if operation.is_some_and(|(_, operation)| operation.kind != kind) {
-        return Err(Stop::Deny(Denied::OtherKind));
+        return Err(Stop::deny(Denied::OtherKind));
     }
     if let Some((mark, Operation { answer, .. })) =
         of(Status::Rollback).and_then(|mark| Some((mark, mark.operation.as_ref()?)))
@@ -588,11 +599,11 @@ fn rollback(
     }
     let Some((taken, operation)) = operation else {
         return match wallet.unseen {
-            Unseen::NotFound => Err(Stop::Deny(Denied::UnknownOriginal)),
+            Unseen::NotFound => Err(Stop::deny(Denied::UnknownOriginal)),
             Unseen::Tombstone => void(ask, original, kind, seen, now),
         };
     };
-    let account = seen.account(&taken.user)?;
+    let account = seen.account(&taken.user, &taken.currency)?;
     let change = taken.amount.negated();
     let guards = as_seen(&account);
     let entry = on_account_of(asked(ask, now), taken);
@@ -635,7 +646,7 @@ fn rollback(
 /// Records the rollback of an operation that never came, and a tombstone where that would be: should it still come, it is
 /// refused.
 fn void(ask: &Ask, original: &TransId, kind: OperationKind, seen: &Seen, now: Timestamp) -> Planned {
-    let account = seen.account(&ask.player)?;
+    let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, Amount::ZERO)?;
     let tombstone = Entry {
         trans_id: original.clone(),
@@ -674,15 +685,14 @@ fn finish(ask: &Ask, for_all: bool, seen: &Seen, now: Timestamp) -> Planned {
     let posting = Posting::of(answered(entry, StoredAnswer { status: 200, body }));
     let posting = match &ask.round {
         Some(round) if for_all && !seen.finished_for_all => {
-            // No other player's part is touched for a key that is something else's.
-            let step = known(ask, seen, now).unwrap_or_else(|| Step::FinishForAll(round.clone()));
-            return Err(Stop::Look(Box::new(step)));
+            // A repeat must not finish what began after the first one.
+            return Err(Stop::UnlessKnown(Box::new(Step::FinishForAll(round.clone()))));
         }
         _ if for_all => posting,
         round => {
             // That there is such a player is a condition of the posting: only where it fails was the account seen.
             if seen.account.is_some() {
-                seen.account(&ask.player)?;
+                seen.account(&ask.player, &ask.currency)?;
             }
             Posting { guards: vec![Guard::Known], round: turn(round.as_ref(), &ask.player, Turn::Finished), ..posting }
         }
@@ -726,7 +736,7 @@ fn answered(mut entry: Entry, answer: StoredAnswer) -> Entry {
 
 /// The entry with a change of the balance, and the answer that tells of it.
 fn moving(entry: Entry, before: Amount, change: Amount) -> Result<Entry, Stop> {
-    let after = before.checked_add(change).ok_or(Stop::Deny(Denied::OutOfRange))?;
+    let after = before.checked_add(change).ok_or_else(|| Stop::deny(Denied::OutOfRange))?;
     let body = format!(
         r#"{{"transaction_id":{},"balance_before":{},"balance_after":{},"status":"SUCCESS"}}"#,
         json(entry.trans_id.as_str()),

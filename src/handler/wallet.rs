@@ -40,8 +40,7 @@ impl Accounts {
             accounts.clear();
         }
         let key = (user.clone(), currency.clone());
-        // What is denied is denied of the account as it is now, not of one that was closed or missing once.
-        match account.filter(|account| !account.closed) {
+        match account {
             Some(account) => accounts.insert(key, account),
             None => accounts.remove(&key),
         };
@@ -121,15 +120,16 @@ impl App {
     /// Takes step after step until the ask is settled.
     async fn settled(&self, route: &Route<'_>, ask: &Ask, deadline: Instant) -> Result<Settled, StoreError> {
         let remembered = self.accounts.last(&ask.player, &ask.currency);
-        let mut seen =
-            Seen { account: remembered.map(|account| (ask.player.clone(), Some(account))), ..Seen::default() };
+        let mut guessed = remembered.is_some();
+        let whose = (ask.player.clone(), ask.currency.clone());
+        let mut seen = Seen { account: remembered.map(|account| (whose, Some(account))), ..Seen::default() };
         loop {
             let now = Timestamp::now();
             match wallet::next(route.wallet, ask, &seen, now) {
-                Step::ReadAccount(user) => {
-                    let account = self.store.account(&user, &ask.currency, deadline).await?;
-                    self.accounts.remember(&user, &ask.currency, account);
-                    seen.account = Some((user, account));
+                Step::ReadAccount(user, currency) => {
+                    let account = self.store.account(&user, &currency, deadline).await?;
+                    self.accounts.remember(&user, &currency, account);
+                    seen.account = Some(((user, currency), account));
                 }
                 Step::ReadOriginal(original) => {
                     seen.original = Some(self.store.conversation(&original, deadline).await?);
@@ -152,6 +152,8 @@ impl App {
                     let posting = Posting::of(new);
                     return self.concluded(posting, Happened::Duplicate, &outcome, &seen, deadline).await;
                 }
+                // What is remembered only saves a read: nothing is denied for it.
+                Step::Deny(_) if std::mem::take(&mut guessed) => seen.account = None,
                 Step::Deny(denied) => {
                     let (answer, outcome) = (denied.answer(), denied.as_str());
                     return Ok(Settled { answer, outcome, moved: None, cases: Vec::new() });
@@ -165,7 +167,7 @@ impl App {
         match refusal {
             Refusal::Account(account) => {
                 self.accounts.remember(&entry.user, &entry.currency, account);
-                seen.account = Some((entry.user.clone(), account));
+                seen.account = Some(((entry.user.clone(), entry.currency.clone()), account));
             }
             Refusal::Companion => seen.original = None,
             Refusal::Round(round) => seen.round = Some(round),
@@ -203,7 +205,8 @@ impl App {
             let Entry { user, currency, amount, .. } = &posting.entry;
             settled.moved = happened.flow().and_then(|flow| Moved::of(flow, *amount, currency));
             settled.cases.append(&mut posting.cases);
-            if let Some((_, Some(account))) = seen.account.as_ref().filter(|(seen, _)| seen == user)
+            if let Some(((seen_user, seen_currency), Some(account))) = &seen.account
+                && (seen_user, seen_currency) == (user, currency)
                 && let Some(available) = account.available.checked_add(*amount)
             {
                 self.accounts.remember(user, currency, Some(Account { available, ..*account }));
