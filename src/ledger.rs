@@ -897,6 +897,37 @@ mod tests {
     }
 
     #[test]
+    fn a_known_operation_differs_in_whom_what_how_much_and_of_what_and_not_in_what_one_of_them_lacks() {
+        let operation = || Operation {
+            kind: OperationKind::BetRollback,
+            requested: Amount::stored("10"),
+            round: RoundId::new("net/1").ok(),
+            game_id: Some("x".into()),
+            counterpart: TransId::new("net/b").ok(),
+            answer: StoredAnswer { status: 200, body: "{}".into() },
+        };
+        let of = |operation| Entry { operation: Some(operation), ..entry(Status::Operation, "u", "0") };
+        let differs = |change: &dyn Fn(&mut Entry)| {
+            let mut new = of(operation());
+            change(&mut new);
+            match judge(of(operation()), &new) {
+                Outcome::Conflict(_, field) => Some(field),
+                Outcome::Replayed(_) => None,
+                outcome => panic!("{outcome:?}"),
+            }
+        };
+        let change = |change: &dyn Fn(&mut Operation)| differs(&|entry| change(entry.operation.as_mut().unwrap()));
+        assert_eq!(differs(&|entry| entry.user = UserId::new("v").unwrap()), Some(Field::User));
+        assert_eq!(change(&|new| new.kind = OperationKind::Win), Some(Field::Kind));
+        assert_eq!(change(&|new| new.requested = Amount::stored("11")), Some(Field::Amount));
+        assert_eq!(change(&|new| new.counterpart = TransId::new("net/c").ok()), Some(Field::Counterpart));
+        assert_eq!(change(&|new| new.round = RoundId::new("net/2").ok()), Some(Field::Round));
+        assert_eq!(change(&|new| (new.requested, new.round, new.counterpart) = (None, None, None)), None);
+        assert_eq!(change(&|new| (new.game_id, new.answer.status) = (None, 402)), None);
+        assert_eq!(differs(&|entry| entry.amount = Amount::stored("-5").unwrap()), None, "what moved is ours to say");
+    }
+
+    #[test]
     fn a_placeholder_is_the_same_as_any_credit() {
         assert_eq!(
             differs(|stored, new| {

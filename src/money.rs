@@ -375,6 +375,38 @@ mod tests {
     }
 
     #[test]
+    fn a_fixed_print_has_all_its_places_and_never_tells_of_more_than_there_is() {
+        let fixed = |text: &str| Amount::stored(text).unwrap().fixed(Scale::new(2).unwrap());
+        for (amount, expected) in [
+            ("0", "0.00"),
+            ("12.5", "12.50"),
+            ("12", "12.00"),
+            ("0.009", "0.00"),
+            ("1.999", "1.99"),
+            ("-0.001", "-0.01"),
+            ("-1.239", "-1.24"),
+            ("-3", "-3.00"),
+            ("99999999999999999999", "99999999999999999999.00"),
+        ] {
+            assert_eq!(fixed(amount), expected, "{amount}");
+        }
+        assert_eq!(Amount::stored("7").unwrap().fixed(Scale::new(0).unwrap()), "7");
+    }
+
+    #[test]
+    fn only_digits_that_count_are_counted() {
+        let of = |text: &str| {
+            let received = Received::read(text).unwrap();
+            (received.digits(), received.decimals())
+        };
+        assert_eq!(of("12.50"), (3, 1));
+        assert_eq!(of("0.05"), (1, 2));
+        assert_eq!(of("1000"), (1, 0));
+        assert_eq!(of("9007199254740993.25"), (18, 2));
+        assert_eq!(of("0"), (0, 0));
+    }
+
+    #[test]
     fn sums_leave_the_range_as_none() {
         let large = Amount::stored(&format!("{}.99999999", "9".repeat(20))).unwrap();
         assert_eq!(large.checked_add(Amount::stored("0.00000001").unwrap()), None);

@@ -443,7 +443,23 @@ pub(super) mod tests {
         entry = Entry { held: held(None), decision: Some(Decision { by: "ana".into(), reason: "x".into() }), ..entry };
         assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
         entry = Entry { held: held(Some(entry.received_at)), absorbed: Amount::stored("1").unwrap(), ..entry };
-        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
+        for kind in OperationKind::ALL {
+            let operation = Operation {
+                kind,
+                requested: Amount::stored("10"),
+                round: RoundId::new("net/1#2").ok(),
+                game_id: Some("x".into()),
+                counterpart: TransId::new("net/2").ok(),
+                answer: StoredAnswer { status: 402, body: "{\"error\": \"ü\"}".into() },
+            };
+            let bare =
+                Operation { requested: None, round: None, game_id: None, counterpart: None, ..operation.clone() };
+            for operation in [operation, bare] {
+                let entry = Entry { status: Status::Operation, operation: Some(operation), ..entry.clone() };
+                assert_eq!(entry_from(&entry_item(&entry)), Ok(entry));
+            }
+        }
     }
 
     #[test]
@@ -463,7 +479,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_largest_possible_entry_is_no_more_than_1_kb() {
+    fn the_largest_possible_entry_is_no_more_than_1_kb_and_a_wallets_no_more_than_2() {
         let long = |byte: &str, length: usize| byte.repeat(length);
         let network = Network::new(&long("n", 24)).unwrap();
         let amount = format!("-{}.{}", long("9", 15), long("9", 8));
@@ -501,8 +517,37 @@ pub(super) mod tests {
             AttributeValue::N(text) => name.len() + text.len().div_ceil(2) + 2,
             _ => name.len() + 1,
         };
-        let total: usize = entry_item(&entry).into_iter().map(size).sum();
-        assert!(total <= 1024, "{total} bytes");
+        let total = |entry: &Entry| -> usize { entry_item(entry).into_iter().map(size).sum() };
+        assert!(total(&entry) <= 1024, "{} bytes", total(&entry));
+
+        // A wallet's may be larger where its ids are of the longest, and then costs twice as much.
+        let operation = Operation {
+            kind: OperationKind::BetRollback,
+            requested: Amount::stored(&amount),
+            round: RoundId::new(&long("r", 24 + 1 + RoundId::RECEIVED_MAX)).ok(),
+            game_id: Some(long("g", crate::ledger::GAME_ID_MAX)),
+            counterpart: Some(entry.trans_id.clone()),
+            // Every byte of an id may need a second one in JSON.
+            answer: StoredAnswer { status: 200, body: long("b", 2 * (24 + 1 + TransId::RECEIVED_MAX) + 160) },
+        };
+        let operation = Entry { offer: Offer::default(), held: None, operation: Some(operation), ..entry };
+        assert!(total(&operation) <= 2048, "{} bytes", total(&operation));
+    }
+
+    #[test]
+    fn a_part_in_a_round_lacks_what_never_happened_and_its_key_spreads_over_all_shards() {
+        let number = |text: &str| AttributeValue::N(text.into());
+        let of = |attributes: &[(&str, AttributeValue)]| {
+            round_from(&attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+        };
+        assert_eq!(of(&[]), Ok(Round::default()));
+        let all = [("bets", number("2")), ("rolled_back", number("1")), ("finished_at", string("2026"))];
+        assert_eq!(of(&all), Ok(Round { bets: 2, rolled_back: 1, finished: true }));
+        of(&[("bets", number("-1"))]).unwrap_err();
+        let round = RoundId::new("net/1").unwrap();
+        let key = |user: u32| round_key(&round, &UserId::new(&user.to_string()).unwrap());
+        let parts: std::collections::HashSet<_> = (0..200).map(|user| format!("{:?}", key(user)["round_id"])).collect();
+        assert_eq!(parts.len(), usize::try_from(SHARDS).unwrap());
     }
 
     #[test]
