@@ -193,6 +193,22 @@ pub enum Happened {
 }
 
 impl Happened {
+    /// Everything.
+    pub const ALL: [Happened; 12] = [
+        Happened::Bet,
+        Happened::Won,
+        Happened::RolledBack,
+        Happened::NothingToRollBack,
+        Happened::Voided,
+        Happened::RolledBackBefore,
+        Happened::Finished,
+        Happened::Declined,
+        Happened::Refused,
+        Happened::Late,
+        Happened::Duplicate,
+        Happened::Conflict,
+    ];
+
     /// The outcome's name in logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -246,6 +262,10 @@ pub enum Denied {
 }
 
 impl Denied {
+    /// Everything.
+    pub const ALL: [Denied; 5] =
+        [Denied::UnknownPlayer, Denied::ClosedAccount, Denied::UnknownOriginal, Denied::OtherKind, Denied::OutOfRange];
+
     /// The outcome's name in logs.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@ use std::path::Path;
 use postback::ledger::Case;
 use postback::metrics::{METRICS, NAMESPACE};
 use postback::money::Amount;
+use postback::wallet::{Denied, Happened};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -242,6 +243,18 @@ async fn every_outcome_has_one_line_at_any_log_level_whose_counts_requests_and_c
         })
         .await;
     }
+}
+
+#[test]
+fn the_readme_explains_every_outcome_of_a_wallet() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let table = readme.split("| `outcome` of a wallet | what to do |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let told: BTreeSet<_> = table.split('`').skip(1).step_by(2).filter(|word| !word.contains(' ')).collect();
+    let shared = ["duplicate", "conflict"];
+    let mut outcomes: BTreeSet<_> = Happened::ALL.map(Happened::as_str).into();
+    outcomes.extend(Denied::ALL.map(Denied::as_str));
+    outcomes.extend(["balance", "ping"]);
+    assert_eq!(told, outcomes.into_iter().filter(|outcome| !shared.contains(outcome)).collect());
 }
 
 /// The outcomes that the README explains, but for the one that needs a Secrets Manager that is out of order.
