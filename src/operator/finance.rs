@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{CannotRun, Ledger, deadline};
-use crate::books::{Books, Expected, Row, Sums, Total, Unreadable, when};
+use crate::books::{Books, Expected, Operation, Row, Sums, Total, Unreadable, when};
+use crate::cashier;
 use crate::id::{Network, TransId, UserId};
-use crate::ledger::{CaseRow, Hold};
+use crate::ledger::{CaseRow, Hold, Status};
 use crate::store::DayShard;
 use crate::terminal::{Lines, Reply, Table, progress, visible};
 
@@ -213,11 +214,13 @@ async fn books(ledger: &Ledger, period: &Period, networks: &[String]) -> Result<
 }
 
 /// The networks that are named, or else every one that the deployment knows or knew: those that are shipped, those of
-/// `NETWORKS_FILE`, and those of every version of the settings, since one that is gone from them has entries all the same.
+/// `NETWORKS_FILE`, and those of every version of the settings, since one that is gone from them has entries all the same. The
+/// cashier's entries stand beside theirs.
 async fn chosen(ledger: &Ledger, names: &[String]) -> Result<Vec<Network>, CannotRun> {
     let mut chosen: BTreeSet<String> = names.iter().cloned().collect();
     if chosen.is_empty() {
         chosen.extend(ledger.config.catalogue.names());
+        chosen.insert(cashier::NETWORK.to_owned());
         let mut before = None;
         loop {
             let versions = ledger.store.settings_history(before, deadline()).await?;
@@ -275,7 +278,11 @@ fn entries_table(rows: &[Row], with_id: bool) -> Table {
 /// What is peculiar about an entry.
 fn remark(row: &Row) -> String {
     let said = [
-        row.void.then(|| "placeholder: its reversal came first".to_owned()),
+        row.operation.as_ref().map(|operation| asked(row, operation)),
+        row.void.then(|| match row.operation {
+            Some(_) => "placeholder: its rollback came first".to_owned(),
+            None => "placeholder: its reversal came first".to_owned(),
+        }),
         row.user_received.as_ref().map(|user| format!("was for user {user}")),
         row.release_at.as_ref().map(|at| format!("released at {at}")),
         Some(row.absorbed).filter(|absorbed| !absorbed.is_zero()).map(|absorbed| format!("our loss {absorbed}")),
@@ -285,22 +292,49 @@ fn remark(row: &Row) -> String {
     said.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Sums by line; a column that has nothing to say is left out.
+/// What a wallet was asked for, and what it answered.
+fn asked(row: &Row, operation: &Operation) -> String {
+    let counterpart = operation.counterpart.as_deref().unwrap_or("what it does not say");
+    if Status::stored(&row.status) == Some(Status::Rollback) {
+        return format!("rolled back by {counterpart}");
+    }
+    let of = operation.requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
+    let back = operation.counterpart.as_ref().map(|_| format!(", takes back {counterpart}")).unwrap_or_default();
+    let answer = operation.answer_status.as_deref().filter(|status| *status != "200");
+    let answer = answer.map(|status| format!(", answered {status}")).unwrap_or_default();
+    format!("{}{of}{back}{answer}", operation.kind.replace('_', " "))
+}
+
+/// Sums by line; a column that has nothing to say is left out, and those of offers where there is a wallet alone.
 fn sums_table(lines: &[(String, String, Sums, usize)]) -> Table {
     type Cell = fn(&Sums) -> Option<String>;
     fn amount(total: Total) -> Option<String> {
         (total.count > 0).then(|| total.amount.to_string())
     }
-    let columns: [(&str, bool, Cell); 14] = [
-        (">credits", true, |sums| Some(sums.credits.count.to_string())),
-        (">credited", true, |sums| Some(sums.credits.amount.to_string())),
-        (">reversals", true, |sums| Some(sums.reversals.count.to_string())),
-        (">reversed", true, |sums| Some(sums.reversals.amount.to_string())),
+    fn count(total: Total) -> Option<String> {
+        (total.count > 0).then(|| total.count.to_string())
+    }
+    let offers = lines.iter().any(|(_, _, sums, _)| sums.has_offers());
+    let columns: [(&str, bool, Cell); 24] = [
+        (">credits", offers, |sums| Some(sums.credits.count.to_string()).filter(|_| sums.has_offers())),
+        (">credited", offers, |sums| Some(sums.credits.amount.to_string()).filter(|_| sums.has_offers())),
+        (">reversals", offers, |sums| Some(sums.reversals.count.to_string()).filter(|_| sums.has_offers())),
+        (">reversed", offers, |sums| Some(sums.reversals.amount.to_string()).filter(|_| sums.has_offers())),
         (">rate", false, |sums| sums.reversed_permille().filter(|rate| *rate > 0).map(percent)),
         (">held", false, |sums| amount(sums.held)),
         (">released", false, |sums| amount(sums.released)),
         (">our loss", false, |sums| amount(sums.absorbed)),
         (">assigned", false, |sums| amount(sums.assignments)),
+        (">bets", false, |sums| count(sums.bets)),
+        (">staked", false, |sums| amount(sums.bets)),
+        (">bets back", false, |sums| count(sums.bet_rollbacks)),
+        (">given back", false, |sums| amount(sums.bet_rollbacks)),
+        (">wins", false, |sums| count(sums.wins)),
+        (">won", false, |sums| amount(sums.wins)),
+        (">wins back", false, |sums| count(sums.win_rollbacks)),
+        (">taken back", false, |sums| amount(sums.win_rollbacks)),
+        (">deposited", false, |sums| amount(sums.deposits)),
+        (">withdrawn", false, |sums| amount(sums.withdrawals)),
         (">adjusted", false, |sums| amount(sums.adjustments)),
         (">other", false, |sums| amount(sums.other)),
         (">net", true, |sums| Some(sums.net.amount.to_string())),
@@ -337,6 +371,12 @@ fn sums_json(sums: &Sums) -> Value {
         "absorbed": total(sums.absorbed),
         "assignments": total(sums.assignments),
         "adjustments": total(sums.adjustments),
+        "bets": total(sums.bets),
+        "bet_rollbacks": total(sums.bet_rollbacks),
+        "wins": total(sums.wins),
+        "win_rollbacks": total(sums.win_rollbacks),
+        "deposits": total(sums.deposits),
+        "withdrawals": total(sums.withdrawals),
         "other": total(sums.other),
         "net": total(sums.net),
         "payout_usd": total(sums.payout_usd),

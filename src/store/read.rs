@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::holds::Cursor;
-use super::items::{Attributes, Item, SHARDS, account_from, account_key, hold_from, hold_key, string};
+use super::items::{Attributes, Item, SHARDS, account_from, account_key, hold_from, hold_key, round_of, string};
 use super::{Asking, Step, Store, StoreError};
-use crate::books::{Day, Row, Stored, Unreadable};
+use crate::books::{Day, Operation, Row, Stored, Unreadable};
 use crate::id::{Currency, Network, TransId, UserId};
 use crate::ledger::{Account, Hold, Status};
 use crate::money::Amount;
@@ -335,6 +335,14 @@ fn row_from(item: &Item) -> Result<Option<Row>, String> {
         fingerprint: owned("fingerprint"),
         by: owned("by"),
         reason: owned("reason"),
+        operation: owned("kind").map(|kind| Operation {
+            kind,
+            requested: attributes.optional("requested").and_then(Amount::stored),
+            round_id: attributes.optional("round").and_then(round_of).map(str::to_owned),
+            game_id: owned("game_id"),
+            counterpart: owned("counterpart"),
+            answer_status: owned("answer_status"),
+        }),
     }))
 }
 
