@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{CannotRun, Ledger, deadline};
-use crate::books::{Books, Expected, Operation, Row, Sums, Total, Unreadable, when};
+use crate::books::{Books, Expected, Operation, Row, Stored, Sums, Total, Unreadable, when};
 use crate::cashier;
 use crate::id::{Network, TransId, UserId};
 use crate::ledger::{CaseRow, Hold, Status};
@@ -57,13 +57,7 @@ pub async fn show(ledger: &Ledger, network: &str, id: &str) -> Result<Reply, Can
     text.extend(hold.iter().map(|hold| {
         format!("held: {} {} of user {}, released {}", hold.amount, hold.currency, hold.user, when(hold.release_at))
     }));
-    if !cases.is_empty() {
-        let mut table = Table::new(["case", "state", "what happened"]);
-        for row in &cases {
-            table.row([row.case_id.clone(), state(row), row.case.detail.clone()]);
-        }
-        text.push(table.to_string());
-    }
+    text.extend(cases_table(&cases));
     text.extend(complaint(&unreadable));
     let json = json!({
         "trans_id": trans_id.as_str(),
@@ -81,7 +75,56 @@ pub async fn show(ledger: &Ledger, network: &str, id: &str) -> Result<Reply, Can
 ///
 /// [`CannotRun`] says what is in the way.
 pub async fn user(ledger: &Ledger, user: &str, limit: u32) -> Result<Reply, CannotRun> {
-    let user = UserId::stored(user).ok_or_else(|| CannotRun::argument("the user", user, "no user can be called so"))?;
+    let History { user, accounts, rows, more, unreadable } = history(ledger, "the user", user, limit).await?;
+    let none = accounts.is_empty() && rows.is_empty() && unreadable.is_empty();
+    let mut lines = Lines::default();
+    lines.line("user", &user);
+    for stored in &accounts {
+        let closed = if stored.account.closed { ", closed" } else { "" };
+        lines.line("balance", format_args!("{}{closed}", balance(stored)));
+    }
+    if none {
+        lines.note(NOBODY);
+    }
+    let mut text = vec![lines.to_string()];
+    if !rows.is_empty() {
+        text.push(entries_table(&rows, true).to_string());
+    }
+    if more {
+        text.push(format!("The {} newest; --limit shows more.", rows.len()));
+    }
+    text.extend(complaint(&unreadable));
+    let json = json!({
+        "user": user.as_str(),
+        "accounts": accounts.iter().map(account_json).collect::<Vec<_>>(),
+        "entries": rows.iter().map(row_json).collect::<Vec<_>>(),
+        "more": more,
+        "unreadable": unreadable_json(&unreadable),
+    });
+    Ok(Reply { text: text.join("\n\n"), json, differs: none || !unreadable.is_empty() })
+}
+
+/// What is said of somebody of whom nothing is known.
+pub(super) const NOBODY: &str = "has no account and no entry: an id counts as it was sent, with leading zeros and case";
+
+/// A user's accounts as they are stored, and newest entries.
+pub(super) struct History {
+    pub user: UserId,
+    pub accounts: Vec<Stored>,
+    pub rows: Vec<Row>,
+    /// Whether there are older ones.
+    pub more: bool,
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Reads a user's accounts and newest `limit` entries.
+pub(super) async fn history(
+    ledger: &Ledger,
+    argument: &'static str,
+    user: &str,
+    limit: u32,
+) -> Result<History, CannotRun> {
+    let user = UserId::stored(user).ok_or_else(|| CannotRun::argument(argument, user, "no user can be called so"))?;
     let (accounts, mut unreadable) = readable(ledger.store.accounts(&user).await?);
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let (mut rows, mut next) = (Vec::new(), None);
@@ -97,45 +140,24 @@ pub async fn user(ledger: &Ledger, user: &str, limit: u32) -> Result<Reply, Cann
             break next.is_some();
         }
     };
-    let none = accounts.is_empty() && rows.is_empty() && unreadable.is_empty();
+    Ok(History { user, accounts, rows, more, unreadable })
+}
 
-    let mut lines = Lines::default();
-    lines.line("user", &user);
-    for stored in &accounts {
-        let held = Some(stored.account.held).filter(|held| !held.is_zero());
-        let held = held.map(|held| format!(", {held} held")).unwrap_or_default();
-        lines.line(
-            "balance",
-            format_args!("{} {} available{held} ({STORED})", stored.account.available, stored.currency),
-        );
-    }
-    if none {
-        lines.note("has no account and no entry: an id counts as it was sent, with leading zeros and case");
-    }
-    let mut text = vec![lines.to_string()];
-    if !rows.is_empty() {
-        text.push(entries_table(&rows, true).to_string());
-    }
-    if more {
-        text.push(format!("The {} newest; --limit shows more.", rows.len()));
-    }
-    text.extend(complaint(&unreadable));
-    let account = |stored: &crate::books::Stored| {
-        json!({
-            "currency": stored.currency.as_str(),
-            "available": stored.account.available.to_string(),
-            "held": stored.account.held.to_string(),
-            "source": STORED,
-        })
-    };
-    let json = json!({
-        "user": user.as_str(),
-        "accounts": accounts.iter().map(account).collect::<Vec<_>>(),
-        "entries": rows.iter().map(row_json).collect::<Vec<_>>(),
-        "more": more,
-        "unreadable": unreadable_json(&unreadable),
-    });
-    Ok(Reply { text: text.join("\n\n"), json, differs: none || !unreadable.is_empty() })
+/// What is in an account, in words.
+pub(super) fn balance(stored: &Stored) -> String {
+    let held = Some(stored.account.held).filter(|held| !held.is_zero());
+    let held = held.map(|held| format!(", {held} held")).unwrap_or_default();
+    format!("{} {} available{held} ({STORED})", stored.account.available, stored.currency)
+}
+
+pub(super) fn account_json(stored: &Stored) -> Value {
+    json!({
+        "currency": stored.currency.as_str(),
+        "available": stored.account.available.to_string(),
+        "held": stored.account.held.to_string(),
+        "closed": stored.account.closed,
+        "source": STORED,
+    })
 }
 
 /// What a period comes to, by network.
@@ -235,12 +257,12 @@ async fn chosen(ledger: &Ledger, names: &[String]) -> Result<Vec<Network>, Canno
 }
 
 /// A network by its name, which need not be one that is known: the app's own entries have one too.
-fn named(name: &str) -> Result<Network, CannotRun> {
+pub(super) fn named(name: &str) -> Result<Network, CannotRun> {
     Network::new(name).map_err(|error| CannotRun::Network(visible(name), error.to_string()))
 }
 
 /// The rows that read, and what is wrong with the others.
-fn readable<T>(rows: Vec<Result<T, Unreadable>>) -> (Vec<T>, Vec<Unreadable>) {
+pub(super) fn readable<T>(rows: Vec<Result<T, Unreadable>>) -> (Vec<T>, Vec<Unreadable>) {
     let (mut read, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
         match row {
@@ -252,7 +274,7 @@ fn readable<T>(rows: Vec<Result<T, Unreadable>>) -> (Vec<T>, Vec<Unreadable>) {
 }
 
 /// What is said where rows do not read: the numbers are without them.
-fn complaint(unreadable: &[Unreadable]) -> Option<String> {
+pub(super) fn complaint(unreadable: &[Unreadable]) -> Option<String> {
     let [first, rest @ ..] = unreadable else { return None };
     let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
     Some(visible(&format!("Without a row that does not read: {}: {}{more}", first.row, first.problem)))
@@ -276,7 +298,7 @@ fn entries_table(rows: &[Row], with_id: bool) -> Table {
 }
 
 /// What is peculiar about an entry.
-fn remark(row: &Row) -> String {
+pub(super) fn remark(row: &Row) -> String {
     let said = [
         row.operation.as_ref().map(|operation| asked(row, operation)),
         row.void.then(|| match row.operation {
@@ -383,7 +405,7 @@ fn sums_json(sums: &Sums) -> Value {
     })
 }
 
-fn row_json(row: &Row) -> Value {
+pub(super) fn row_json(row: &Row) -> Value {
     let field = |(name, value): (&str, Option<String>)| {
         let value = if name == "void" { json!(row.void) } else { json!(value) };
         (name.to_owned(), value)
@@ -400,7 +422,7 @@ fn hold_json(hold: &Hold) -> Value {
     })
 }
 
-fn case_json(row: &CaseRow) -> Value {
+pub(super) fn case_json(row: &CaseRow) -> Value {
     json!({
         "case_id": row.case_id,
         "kind": row.case.kind.as_str(),
@@ -413,11 +435,20 @@ fn case_json(row: &CaseRow) -> Value {
     })
 }
 
+/// The cases, one a line; `None` where there are none.
+pub(super) fn cases_table(cases: &[CaseRow]) -> Option<String> {
+    let mut table = Table::new(["case", "state", "what happened"]);
+    for row in cases {
+        table.row([row.case_id.clone(), state(row), row.case.detail.clone()]);
+    }
+    (!cases.is_empty()).then(|| table.to_string())
+}
+
 fn state(row: &CaseRow) -> String {
     row.closed.as_ref().map_or_else(|| "open".to_owned(), |closed| format!("closed: {}", closed.resolution))
 }
 
-fn unreadable_json(unreadable: &[Unreadable]) -> Value {
+pub(super) fn unreadable_json(unreadable: &[Unreadable]) -> Value {
     let row = |unreadable: &Unreadable| json!({"row": unreadable.row, "problem": unreadable.problem});
     unreadable.iter().map(row).collect()
 }
