@@ -15,7 +15,7 @@ use super::{CannotRun, Ledger, deadline};
 use crate::books::{Row, Sums, Unreadable};
 use crate::cashier;
 use crate::id::{Currency, Network, RoundId, TransId, UserId};
-use crate::ledger::{Entry, Operation, Round, Status};
+use crate::ledger::{CaseRow, Entry, Operation, Round, Status};
 use crate::preset::Preset;
 use crate::store::{Pages, Pick};
 use crate::terminal::{Lines, Reply, Table};
@@ -67,13 +67,7 @@ pub async fn key(ledger: &Ledger, key: &str, network: Option<&str>) -> Result<Re
     let conversation = store.conversation(&trans_id, deadline()).await?;
     let cases = store.cases_of(&trans_id, deadline()).await?;
     let Some((entry, operation)) = operation_of(&conversation) else {
-        let text = [Some(format!("no operation under the key {received} of {network}")), cases_table(&cases)];
-        let json = json!({
-            "key": received, "trans_id": trans_id.as_str(), "operation": Value::Null,
-            "cases": cases.iter().map(case_json).collect::<Vec<_>>(),
-        });
-        let text = text.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
-        return Ok(Reply { text, json, differs: true });
+        return Ok(unknown(&trans_id, &cases));
     };
     let original = match &operation.counterpart {
         Some(original) => Some((original, store.conversation(original, deadline()).await?)),
@@ -136,6 +130,19 @@ pub async fn key(ledger: &Ledger, key: &str, network: Option<&str>) -> Result<Re
         "unreadable": unreadable_json(&unreadable),
     });
     Ok(Reply { text: text.join("\n\n"), json, differs: !unreadable.is_empty() })
+}
+
+/// What is said of a key that nothing is recorded under.
+fn unknown(trans_id: &TransId, cases: &[CaseRow]) -> Reply {
+    let said = format!("no operation under the key {} of {}", trans_id.received(), trans_id.network());
+    let text = [Some(said), cases_table(cases)].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    let json = json!({
+        "key": trans_id.received(),
+        "trans_id": trans_id.as_str(),
+        "operation": Value::Null,
+        "cases": cases.iter().map(case_json).collect::<Vec<_>>(),
+    });
+    Reply { text, json, differs: true }
 }
 
 /// Every player's part in a round, and every entry of it in the order of time.

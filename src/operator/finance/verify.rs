@@ -268,12 +268,12 @@ async fn rollback_again(store: &Store, original: &str, rollback: &str) -> Result
         rows.iter().flatten().try_for_each(|row| expected.add(row)).map_err(CannotRun::Sum)?;
     }
     // Either may belong to other pairs too: an original that is a rollback itself, or one with another mark.
-    let left = expected.without_other_half().into_iter();
+    let mut left = expected.without_other_half().into_iter();
     let of_these = |difference: &Difference| {
         matches!(difference, Difference::Rollback { original: one, rollback: other, .. }
             if one == original && other == rollback)
     };
-    Ok(left.filter(of_these).next_back())
+    Ok(left.rfind(of_these))
 }
 
 /// The rows that stand for the coins of a conversation: where the difference saw one, and where its credit says.
