@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::id::{Currency, Network, TransId, UserId};
-use crate::ledger::{Account, Hold, Status};
+use crate::ledger::{Account, Hold, OperationKind, Status};
 use crate::money::Amount;
 
 /// An entry as people read it, also one of another contract, of the app, or put by hand: only what moves money must read.
@@ -60,6 +60,47 @@ pub struct Row {
     pub by: Option<String>,
     /// Why that person did.
     pub reason: Option<String>,
+    /// What a wallet was asked for, where that is what it records.
+    pub operation: Option<Operation>,
+}
+
+/// What a wallet was asked for under one key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operation {
+    /// What was asked for.
+    pub kind: String,
+    /// The amount that was asked for, whatever moved.
+    pub requested: Option<Amount>,
+    /// The round of the game: `<network>/<the network's id>`.
+    pub round_id: Option<String>,
+    /// The caller's id of the game.
+    pub game_id: Option<String>,
+    /// Of a rollback the operation that it takes back, and of the mark on an operation the rollback.
+    pub counterpart: Option<String>,
+    /// The HTTP status of the answer that every repeat hears.
+    pub answer_status: Option<String>,
+}
+
+impl Operation {
+    /// What it is counted as, where it changed a balance by `amount`.
+    fn counts_as(&self, amount: Amount) -> Kind {
+        // What was refused is no bet and no win.
+        let granted = self.answer_status.as_deref() == Some("200");
+        match OperationKind::stored(&self.kind) {
+            Some(OperationKind::Bet) if granted => Kind::Bet,
+            Some(OperationKind::Win) if granted => Kind::Win,
+            Some(OperationKind::BetRollback) if !amount.is_zero() => Kind::BetRollback,
+            Some(OperationKind::WinRollback) if !amount.is_zero() => Kind::WinRollback,
+            Some(
+                OperationKind::Bet
+                | OperationKind::Win
+                | OperationKind::BetRollback
+                | OperationKind::WinRollback
+                | OperationKind::RoundFinish,
+            ) => Kind::Unmoved,
+            None => Kind::Other,
+        }
+    }
 }
 
 /// A network's day.
@@ -111,7 +152,22 @@ pub enum Kind {
     Assignment,
     /// A correction by a person.
     Adjustment,
-    /// Another contract's, or the app's own.
+    /// A stake that a wallet took.
+    Bet,
+    /// A win that it paid.
+    Win,
+    /// A stake given back.
+    BetRollback,
+    /// A win taken back.
+    WinRollback,
+    /// A player's own money in.
+    Deposit,
+    /// A player's own money out.
+    Withdrawal,
+    /// What is recorded and moves nothing: a refused bet, a rollback of nothing, the mark on what was rolled back, the end of a
+    /// round, an account opened or closed.
+    Unmoved,
+    /// The app's own, or put by hand.
     Other,
 }
 
@@ -125,21 +181,20 @@ impl Row {
             Some(Status::Release) => Kind::Release,
             Some(Status::Assign | Status::Clear) => Kind::Assignment,
             Some(Status::Adjust(_)) => Kind::Adjustment,
-            Some(
-                Status::Operation
-                | Status::Rollback
-                | Status::Open
-                | Status::Close
-                | Status::Deposit
-                | Status::Withdrawal,
-            )
-            | None => Kind::Other,
+            Some(Status::Operation) => {
+                self.operation.as_ref().map_or(Kind::Other, |operation| operation.counts_as(self.amount))
+            }
+            Some(Status::Rollback | Status::Open | Status::Close) => Kind::Unmoved,
+            Some(Status::Deposit) => Kind::Deposit,
+            Some(Status::Withdrawal) => Kind::Withdrawal,
+            None => Kind::Other,
         }
     }
 
     /// Every attribute by its name, in the order of an export. What it does not have is `None`.
-    pub fn fields(&self) -> [(&'static str, Option<String>); 23] {
+    pub fn fields(&self) -> [(&'static str, Option<String>); 29] {
         let network = self.trans_id.split_once('/').map(|(network, _)| network.to_owned());
+        let operation = self.operation.as_ref();
         [
             ("network", network),
             ("day", self.day.as_ref().map(|day| day.date.to_string())),
@@ -164,6 +219,12 @@ impl Row {
             ("fingerprint", self.fingerprint.clone()),
             ("by", self.by.clone()),
             ("reason", self.reason.clone()),
+            ("kind", operation.map(|operation| operation.kind.clone())),
+            ("requested", operation.and_then(|operation| Some(operation.requested?.to_string()))),
+            ("round_id", operation.and_then(|operation| operation.round_id.clone())),
+            ("game_id", operation.and_then(|operation| operation.game_id.clone())),
+            ("counterpart", operation.and_then(|operation| operation.counterpart.clone())),
+            ("answer_status", operation.and_then(|operation| operation.answer_status.clone())),
         ]
     }
 
@@ -218,7 +279,19 @@ pub struct Sums {
     pub assignments: Total,
     /// Corrections by a person.
     pub adjustments: Total,
-    /// Entries of other contracts and of the app.
+    /// Stakes that a wallet took; the amount is below zero.
+    pub bets: Total,
+    /// Wins that it paid.
+    pub wins: Total,
+    /// Stakes given back.
+    pub bet_rollbacks: Total,
+    /// Wins taken back; the amount is below zero.
+    pub win_rollbacks: Total,
+    /// Players' own money in.
+    pub deposits: Total,
+    /// Players' own money out; the amount is below zero.
+    pub withdrawals: Total,
+    /// Entries of the app, and those put by hand.
     pub other: Total,
     /// All entries: the change of all balances together.
     pub net: Total,
@@ -245,6 +318,13 @@ impl Sums {
             Kind::Release => self.released.add(row.held.negated())?,
             Kind::Assignment => self.assignments.add(row.amount)?,
             Kind::Adjustment => self.adjustments.add(row.amount)?,
+            Kind::Bet => self.bets.add(row.amount)?,
+            Kind::Win => self.wins.add(row.amount)?,
+            Kind::BetRollback => self.bet_rollbacks.add(row.amount)?,
+            Kind::WinRollback => self.win_rollbacks.add(row.amount)?,
+            Kind::Deposit => self.deposits.add(row.amount)?,
+            Kind::Withdrawal => self.withdrawals.add(row.amount)?,
+            Kind::Unmoved => {}
             Kind::Other => self.other.add(row.amount)?,
         }
         if row.held > Amount::ZERO {
@@ -270,9 +350,20 @@ impl Sums {
         self.absorbed.merge(other.absorbed)?;
         self.assignments.merge(other.assignments)?;
         self.adjustments.merge(other.adjustments)?;
+        self.bets.merge(other.bets)?;
+        self.wins.merge(other.wins)?;
+        self.bet_rollbacks.merge(other.bet_rollbacks)?;
+        self.win_rollbacks.merge(other.win_rollbacks)?;
+        self.deposits.merge(other.deposits)?;
+        self.withdrawals.merge(other.withdrawals)?;
         self.other.merge(other.other)?;
         self.net.merge(other.net)?;
         self.payout_usd.merge(other.payout_usd)
+    }
+
+    /// Whether offers are among them.
+    pub fn has_offers(&self) -> bool {
+        self.credits.count + self.reversals.count + self.voids > 0
     }
 
     /// Reversals for a thousand credits, rounded down; `None` without credits.
@@ -388,12 +479,32 @@ pub struct Expected {
     holds: HashMap<String, HeldBy>,
     /// The part of the accounts that comes from entries without a time, which no history has.
     timeless: HashMap<AccountKey, Account>,
+    /// One half of what was taken back, until the other one comes.
+    taken_back: HashMap<TakenBack, Half>,
     /// How many entries were added.
     pub entries: u64,
     /// How many of them are in no day's sum, and an example.
     pub without_day: Option<(u64, String)>,
     /// How many of them are in no user's history, and an example.
     pub without_time: Option<(u64, String)>,
+}
+
+/// An operation of a wallet and a rollback of it. What takes it back and the mark that it was taken back were one posting.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct TakenBack {
+    original: String,
+    rollback: String,
+}
+
+/// One of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    /// The mark.
+    Mark,
+    /// A rollback that moved coins.
+    Moved,
+    /// One that moved none: it may be the second of its original, which has no mark of its own.
+    Unmoved,
 }
 
 /// Coins that a conversation's entries hold.
@@ -436,6 +547,7 @@ impl Expected {
             add_to(self.timeless.entry(account.clone()).or_default(), change)?;
         }
         add_to(self.accounts.entry(account).or_default(), change)?;
+        self.pair(row);
         if row.held.is_zero() {
             return Ok(());
         }
@@ -454,6 +566,38 @@ impl Expected {
             self.holds.remove(&row.trans_id);
         }
         Ok(())
+    }
+
+    /// Puts a mark and its rollback together, in whichever order they come; together they are nothing.
+    fn pair(&mut self, row: &Row) {
+        let Some(counterpart) = row.operation.as_ref().and_then(|operation| operation.counterpart.clone()) else {
+            return;
+        };
+        let this = row.trans_id.clone();
+        let (pair, half) = match Status::stored(&row.status) {
+            Some(Status::Rollback) => (TakenBack { original: this, rollback: counterpart }, Half::Mark),
+            Some(Status::Operation) => {
+                let half = if row.amount.is_zero() { Half::Unmoved } else { Half::Moved };
+                (TakenBack { original: counterpart, rollback: this }, half)
+            }
+            _ => return,
+        };
+        if self.taken_back.remove(&pair).is_none() {
+            self.taken_back.insert(pair, half);
+        }
+    }
+
+    /// What is left once every entry was added: marks without their rollback, and rollbacks without their mark.
+    pub fn without_other_half(&mut self) -> Vec<Difference> {
+        let left = self.taken_back.drain().filter_map(|(TakenBack { original, rollback }, half)| {
+            let wrong = match half {
+                Half::Mark => RollbackWrong::NoRollback,
+                Half::Moved => RollbackWrong::NoMark,
+                Half::Unmoved => return None,
+            };
+            Some(Difference::Rollback { original, rollback, wrong })
+        });
+        left.collect()
     }
 
     /// What the entries of a conversation hold now; `None` where that is nothing.
@@ -546,6 +690,8 @@ pub fn add_to(account: &mut Account, change: Account) -> Result<(), OutOfRange> 
 /// How an account differs from what its entries add up to; `None` where it does not.
 pub fn account_differs(stored: Option<Account>, entries: Option<Account>) -> Option<AccountWrong> {
     let zero = Account::default();
+    // Whether it is closed is no money.
+    let stored = stored.map(|account| Account { closed: false, ..account });
     match (stored, entries) {
         (None, None) => None,
         (Some(stored), Some(sum)) if stored == sum => {
@@ -572,6 +718,8 @@ pub enum Difference {
         release_at: Option<Timestamp>,
         wrong: HoldWrong,
     },
+    /// An operation of a wallet and the rollback that takes it back do not name each other.
+    Rollback { original: String, rollback: String, wrong: RollbackWrong },
     /// A row does not read, so that nothing can be said of what it belongs to.
     Unreadable(Unreadable),
 }
@@ -607,6 +755,15 @@ pub enum HoldWrong {
     NoRow,
 }
 
+/// What is wrong with a rollback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RollbackWrong {
+    /// It moved coins, and its original has no mark that names it: another one could move them again.
+    NoMark,
+    /// Its original has the mark, and there is no such rollback: none will ever take the original back.
+    NoRollback,
+}
+
 /// How bad a difference is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -634,6 +791,7 @@ impl Difference {
             | Difference::Hold { wrong: HoldWrong::Due(_), .. } => Severity::Warning,
             Difference::Account { wrong: AccountWrong::Money { .. } | AccountWrong::HeldBelowZero(_), .. }
             | Difference::Hold { wrong: HoldWrong::NothingHeld | HoldWrong::Coins(_) | HoldWrong::NoRow, .. }
+            | Difference::Rollback { .. }
             | Difference::Unreadable(_) => Severity::Error,
         }
     }
@@ -643,6 +801,7 @@ impl Difference {
         match self {
             Difference::Account { user, currency, .. } => format!("account {user} {currency}"),
             Difference::Hold { trans_id, .. } => format!("hold {trans_id}"),
+            Difference::Rollback { rollback, .. } => format!("rollback {rollback}"),
             Difference::Unreadable(unreadable) => unreadable.row.clone(),
         }
     }
@@ -685,6 +844,14 @@ impl fmt::Display for Difference {
                     f,
                     "entries hold {amount} {currency} of user {user}; no row of the queue, so that they are never released"
                 ),
+            },
+            Difference::Rollback { original, wrong, .. } => match wrong {
+                RollbackWrong::NoMark => {
+                    write!(f, "took {original} back, which has no mark of it: another rollback would do it again")
+                }
+                RollbackWrong::NoRollback => {
+                    write!(f, "{original} is marked as taken back by it, and there is no such rollback")
+                }
             },
             Difference::Unreadable(unreadable) => write!(f, "does not read: {}", unreadable.problem),
         }

@@ -89,7 +89,7 @@ pub fn resolve(
         (Action::Note, None) => Ok(Step::Close(closing(Resolution::Noted))),
         (Action::Adjust(_), Some(_)) => Err(CannotResolve::StillHeld),
         (Action::Adjust(amount), None) => {
-            let About::Entry { trans_id, user, currency, .. } = &case.about else {
+            let About::Entry { trans_id, status, user, currency, .. } = &case.about else {
                 return Err(CannotResolve::NoUser);
             };
             if amount.is_zero() {
@@ -101,8 +101,9 @@ pub fn resolve(
             let key = (trans_id.clone(), Status::Adjust(correction(case.kind)));
             let entry = Entry::plain(key, (user.clone(), currency.clone()), *amount, now);
             let guards = match users {
-                UnknownUsers::Create => Vec::new(),
-                UnknownUsers::Require => vec![Guard::Known],
+                // A wallet's players are opened by people, and a correction must not make one.
+                UnknownUsers::Create if *status != Status::Operation => Vec::new(),
+                UnknownUsers::Create | UnknownUsers::Require => vec![Guard::Known],
             };
             post(Posting { guards, ..Posting::of(entry) }, Resolution::Adjusted(*amount))
         }
@@ -234,6 +235,17 @@ mod tests {
         );
         // A credit that is held for a while is no case: whatever else its conversation is about can be corrected.
         attempt(CaseKind::Conflict(Field::Amount), &held(user()), &[], &Action::Adjust(amount("1"))).unwrap();
+    }
+
+    #[test]
+    fn a_correction_of_a_wallets_operation_makes_no_account_whatever_the_settings_say_of_unknown_users() {
+        let operation = Entry { status: Status::Operation, held: None, ..held(user()) };
+        for kind in [CaseKind::Overdrawn, CaseKind::WinAfterEnd, CaseKind::Conflict(Field::Kind)] {
+            let posting = posting(attempt(kind, &operation, &[], &Action::Adjust(amount("1"))));
+            assert_eq!((posting.entry.status, posting.guards), (Status::Adjust(kind), vec![Guard::Known]));
+        }
+        let credit = Entry { held: None, ..held(user()) };
+        assert!(posting(attempt(CaseKind::Overdrawn, &credit, &[], &Action::Adjust(amount("1")))).guards.is_empty());
     }
 
     #[test]

@@ -201,6 +201,11 @@ impl OperationKind {
             OperationKind::RoundFinish => "round_finish",
         }
     }
+
+    /// Reads a stored kind.
+    pub fn stored(text: &str) -> Option<OperationKind> {
+        OperationKind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
 }
 
 /// An answer as it was given, so that it can be given again byte for byte.

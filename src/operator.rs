@@ -5,10 +5,12 @@
 //! way. Never prints a secret.
 
 pub mod cases; // what a person must work, and what came of it
+pub mod cashier; // players' accounts, and their own money in and out
 pub mod finance; // the books: sums, histories, exports, what does not agree
 mod networks; // what is enabled, what to paste, a signed example, and why a request does not verify
 pub mod reconcile; // entries against a network's own report
 pub mod settings; // what changes without a deployment
+pub mod wallet; // one key, one round, one player
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -112,8 +112,8 @@ impl Month<'_> {
         self.holds(&mut page);
         self.cases(&mut page);
         self.offers(&mut page);
-        page += "</main>\n<footer>\n<p>Credited, reversed and net are sums of the entries of these days, with their sign; nothing \
-                 is rounded. The reversal rate is the number of reversals for a hundred credits of the same month, which may be \
+        page += "</main>\n<footer>\n<p>Credited, reversed, staked, won and net are sums of the entries of these days, with their sign; nothing \
+                 is rounded. Bets back and wins back are those that were rolled back. The reversal rate is the number of reversals for a hundred credits of the same month, which may be \
                  reversals of earlier ones. Payout is what the networks said that they pay for the credits: their own \
                  statement decides.</p>\n";
         if let Some(first) = self.books.unreadable.first() {
@@ -147,6 +147,16 @@ impl Month<'_> {
                 format!("{} in {}", Text(currency), many(sums.credits.count, "credit")),
             );
             add("Reversed", coins(sums.reversals.amount), many(sums.reversals.count, "reversal"));
+            for (name, total, of) in [
+                ("Staked", sums.bets, "bet"),
+                ("Won", sums.wins, "win"),
+                ("Deposited", sums.deposits, "deposit"),
+                ("Withdrawn", sums.withdrawals, "withdrawal"),
+            ] {
+                if total.count > 0 {
+                    add(name, coins(total.amount), many(total.count, of));
+                }
+            }
             add("Net", coins(sums.net.amount), format!("all {}", many(sums.net.count, "entry")));
             add("Reversal rate", rate(&sums), "of the credits".to_owned());
             add("Users", grouped(&self.books.users_of(currency).to_string()), "with an entry".to_owned());
@@ -175,6 +185,16 @@ impl Month<'_> {
             "#?Into hold",
             "#?Released",
             "#?Our loss",
+            "#?Bets",
+            "#?Staked",
+            "#?Bets back",
+            "#?Given back",
+            "#?Wins",
+            "#?Won",
+            "#?Wins back",
+            "#?Taken back",
+            "#?Deposited",
+            "#?Withdrawn",
             "#?Adjusted",
             "#?Other",
             "#Net",
@@ -193,6 +213,16 @@ impl Month<'_> {
                 coins(sums.held.amount),
                 coins(sums.released.amount),
                 coins(sums.absorbed.amount),
+                grouped(&sums.bets.count.to_string()),
+                coins(sums.bets.amount),
+                grouped(&sums.bet_rollbacks.count.to_string()),
+                coins(sums.bet_rollbacks.amount),
+                grouped(&sums.wins.count.to_string()),
+                coins(sums.wins.amount),
+                grouped(&sums.win_rollbacks.count.to_string()),
+                coins(sums.win_rollbacks.amount),
+                coins(sums.deposits.amount),
+                coins(sums.withdrawals.amount),
                 coins(sums.adjustments.amount),
                 coins(sums.other.amount),
                 coins(sums.net.amount),
@@ -225,8 +255,13 @@ impl Month<'_> {
                     days.entry(*date).or_default().merge(sums)?;
                 }
             }
+            // What is drawn are offers: a wallet's coins go back and forth all day.
+            if !days.values().any(Sums::has_offers) {
+                continue;
+            }
             let _ = writeln!(page, "<div class=\"card wide\">{}</div>", self.chart("All networks", currency, &days));
-            let lines: Vec<_> = self.books.lines.keys().filter(|line| line.currency == currency).collect();
+            let lines = self.books.lines.iter().filter(|(line, sums)| line.currency == currency && sums.has_offers());
+            let lines: Vec<_> = lines.map(|(line, _)| line).collect();
             if lines.len() < 2 {
                 continue;
             }

@@ -13,8 +13,10 @@ use sha2::{Digest, Sha256};
 use crate::event::Request;
 use crate::fields::Carrier;
 use crate::gate::on_wire;
+use crate::ledger::OperationKind;
 use crate::preset::{Class, Condition, Format, Identity, Preset, Rule, Sign};
 use crate::signature::{Algorithm, BadSignature, Key, Place};
+use crate::wallet::Path;
 
 /// What stays as it is in a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -58,6 +60,32 @@ pub struct Sample<'a> {
     pub seconds: i64,
 }
 
+/// What an example call of a wallet is to say. What its path does not take is left out.
+#[derive(Debug, Clone)]
+pub struct CallSample<'a> {
+    /// What is asked for.
+    pub path: Path,
+    /// The player.
+    pub player: &'a str,
+    /// The key.
+    pub key: &'a str,
+    /// A plain decimal of at most two places.
+    pub amount: &'a str,
+    /// The round.
+    pub round: &'a str,
+    /// What a rollback takes back: the key of that operation, or our id of it.
+    pub original: &'a str,
+}
+
+/// What is to be shown: a postback, or a call of a wallet.
+#[derive(Debug, Clone)]
+pub enum Wanted<'a> {
+    /// A postback.
+    Postback(Sample<'a>),
+    /// A call.
+    Call(CallSample<'a>),
+}
+
 /// A request as the network would send it.
 #[derive(Clone)]
 pub struct Example {
@@ -82,6 +110,10 @@ pub struct Example {
 pub enum NoExample {
     #[error("reports nothing of that kind, as far as its preset says")]
     NoSuchClass,
+    #[error("calls a wallet: say which --call")]
+    CallsAWallet,
+    #[error("sends postbacks, and calls no wallet: leave --call out")]
+    CallsNoWallet,
     #[error("only the network itself can sign: it keeps the private key")]
     OnlyTheNetwork,
     #[error(transparent)]
@@ -94,6 +126,9 @@ pub enum NoExample {
 ///
 /// [`NoExample`] says why there is none.
 pub fn example(preset: &Preset, key: &Key, sample: &Sample<'_>, origin: &str) -> Result<Example, NoExample> {
+    if preset.wallet().is_some() {
+        return Err(NoExample::CallsAWallet);
+    }
     if preset.signature.algorithm == Algorithm::EcdsaP256 {
         return Err(NoExample::OnlyTheNetwork);
     }
@@ -102,18 +137,60 @@ pub fn example(preset: &Preset, key: &Key, sample: &Sample<'_>, origin: &str) ->
         let fields = Fields { preset, sample, rule }.all();
         (unsigned(preset, &fields, origin), fields)
     });
-    let (mut example, mut fields) = examples
+    let (example, fields) = examples
         .find(|(example, _)| {
             on_wire(preset, &example.request(), |wire, _| preset.class(wire.fields)) == Ok(sample.class)
         })
         .ok_or(NoExample::NoSuchClass)?;
+    signed(preset, key, example, fields)
+}
+
+/// The call of a wallet that `sample` asks for, signed with `key`, for the function URL at `origin`.
+///
+/// # Errors
+///
+/// [`NoExample`] says why there is none.
+pub fn call(preset: &Preset, key: &Key, sample: &CallSample<'_>, origin: &str) -> Result<Example, NoExample> {
+    let wallet = preset.wallet().ok_or(NoExample::CallsNoWallet)?;
+    if preset.signature.algorithm == Algorithm::EcdsaP256 {
+        return Err(NoExample::OnlyTheNetwork);
+    }
+    let (names, ours) = (&wallet.names, &preset.parameters);
+    let id = match &ours.trans_id {
+        Identity::Field(name) => name.as_str(),
+        Identity::Fingerprint(_) => return Err(NoExample::NoSuchClass),
+    };
+    let (key_of, player) = ((id, sample.key), (ours.user_id.as_str(), sample.player));
+    let (amount, round) = ((ours.amount.as_str(), sample.amount), (names.round_id.as_str(), sample.round));
+    let fields = match sample.path {
+        Path::Ping => Vec::new(),
+        Path::Balance => vec![player],
+        Path::Operation(OperationKind::Bet | OperationKind::Win) => vec![key_of, player, amount, round],
+        Path::Operation(OperationKind::BetRollback | OperationKind::WinRollback) => {
+            vec![key_of, player, (names.original.as_str(), sample.original)]
+        }
+        Path::Operation(OperationKind::RoundFinish) => vec![key_of, player, round],
+    };
+    let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let mut example = unsigned(preset, &fields, origin);
+    example.path += sample.path.as_str();
+    signed(preset, key, example, fields)
+}
+
+/// A request with its signature, where the network puts it.
+fn signed(
+    preset: &Preset,
+    key: &Key,
+    mut example: Example,
+    mut fields: Vec<(String, String)>,
+) -> Result<Example, NoExample> {
     let signature = on_wire(preset, &example.request(), |wire, _| preset.signature.sign(key, wire))?;
     match &preset.signature.place {
         None => {}
         Some(Place::Header(name)) => example.headers.push((name.clone(), signature)),
         Some(Place::Field(name)) => {
             fields.push((name.clone(), signature));
-            let signed = unsigned(preset, &fields, origin);
+            let signed = unsigned(preset, &fields, &example.origin);
             (example.query, example.body) = (signed.query, signed.body);
         }
     }

@@ -40,7 +40,7 @@ pub use cases::{Closes, Opened};
 pub use holds::{Cursor, DuePage};
 pub use items::{SHARDS, shard};
 #[cfg(feature = "operator")]
-pub use read::{DayShard, Page, Pages};
+pub use read::{DayShard, Page, Pages, Pick};
 pub use settings::PutSettings;
 
 /// First and longest pause, in microseconds, before a posting that met contention is tried again; the real pause is a
@@ -94,6 +94,8 @@ pub enum Step {
     ReadBalance,
     /// The players' parts in one round.
     FinishRound,
+    /// The same and its entries, for a person.
+    ReadRound,
     OpenCase,
     CloseCase,
     ReadCases,
@@ -116,6 +118,7 @@ impl fmt::Display for Step {
             Step::ReadConversation => "reading the entries",
             Step::ReadBalance => "reading the balance",
             Step::FinishRound => "finishing the round",
+            Step::ReadRound => "reading the round",
             Step::OpenCase => "opening the case",
             Step::CloseCase => "closing the case",
             Step::ReadCases => "reading the cases",

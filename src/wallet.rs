@@ -39,6 +39,13 @@ pub enum Path {
     Operation(OperationKind),
 }
 
+impl Path {
+    /// The path as it is called.
+    pub fn as_str(self) -> &'static str {
+        PATHS.iter().find(|(_, path)| *path == self).map_or("", |(text, _)| text)
+    }
+}
+
 /// Every path.
 pub const PATHS: [(&str, Path); 7] = [
     ("/bet/debit", Path::Operation(OperationKind::Bet)),

@@ -36,6 +36,7 @@ fn row(id: &str, status: &str, user: &str, coins: &str, held: &str, day: i8) -> 
         fingerprint: None,
         by: None,
         reason: None,
+        operation: None,
     }
 }
 
@@ -94,10 +95,91 @@ fn every_kind_of_entry_is_counted_once_and_where_it_belongs() {
             other: total(1, "-3"),
             net: total(9, "24.5"),
             payout_usd: total(1, "0.7"),
+            ..Sums::default()
         }
     );
     assert_eq!(sums.reversed_permille(), Some(500));
     assert_eq!(Sums::default().reversed_permille(), None);
+}
+
+/// What a wallet was asked for and answered: `counterpart` is what it takes back, or what took it back.
+fn asked(id: &str, kind: &str, coins: &str, answer: &str, counterpart: Option<&str>) -> Row {
+    let operation = Operation {
+        kind: kind.to_owned(),
+        counterpart: counterpart.map(str::to_owned),
+        answer_status: Some(answer.to_owned()),
+        ..Operation::default()
+    };
+    Row { operation: Some(operation), ..row(id, "operation", "u", coins, "0", 1) }
+}
+
+/// The mark on an operation that `rollback` took it back.
+fn mark(id: &str, rollback: &str) -> Row {
+    Row { status: "rollback".to_owned(), ..asked(id, "bet_rollback", "0", "200", Some(rollback)) }
+}
+
+#[test]
+fn what_a_wallet_moved_is_counted_by_what_it_was_asked_for_and_what_it_refused_is_not() {
+    let mut sums = Sums::default();
+    for row in [
+        asked("net/b1", "bet", "-10", "200", None),
+        asked("net/b2", "bet", "0", "402", None),
+        asked("net/b3", "bet", "0", "200", None),
+        asked("net/w1", "win", "25", "200", None),
+        asked("net/w2", "win", "0", "409", None),
+        asked("net/r1", "bet_rollback", "10", "200", Some("net/b1")),
+        mark("net/b1", "net/r1"),
+        asked("net/r2", "bet_rollback", "0", "200", Some("net/b1")),
+        asked("net/r3", "win_rollback", "-25", "200", Some("net/w1")),
+        asked("net/f1", "round_finish", "0", "200", None),
+        row("cashier/p1", "open", "u", "0", "0", 1),
+        row("cashier/p2", "deposit", "u", "50", "0", 1),
+        row("cashier/p3", "withdrawal", "u", "-5", "0", 1),
+        row("cashier/p4", "close", "u", "0", "0", 1),
+        asked("net/x", "something_new", "1", "200", None),
+    ] {
+        sums.add(&row).unwrap();
+    }
+    let total = |count, text| Total { count, amount: amount(text) };
+    assert_eq!(
+        sums,
+        Sums {
+            bets: total(2, "-10"),
+            wins: total(1, "25"),
+            bet_rollbacks: total(1, "10"),
+            win_rollbacks: total(1, "-25"),
+            deposits: total(1, "50"),
+            withdrawals: total(1, "-5"),
+            other: total(1, "1"),
+            net: total(15, "46"),
+            ..Sums::default()
+        }
+    );
+}
+
+#[test]
+fn a_rollback_and_its_mark_agree_in_either_order_and_one_alone_is_a_difference() {
+    let halves = |rows: &[Row]| {
+        let mut expected = Expected::default();
+        rows.iter().for_each(|row| expected.add(row).unwrap());
+        expected.without_other_half()
+    };
+    let moved = || asked("net/r1", "bet_rollback", "10", "200", Some("net/b1"));
+    let second = || asked("net/r2", "bet_rollback", "0", "200", Some("net/b1"));
+    assert_eq!(halves(&[moved(), second(), mark("net/b1", "net/r1")]), []);
+    assert_eq!(halves(&[mark("net/b1", "net/r1"), moved()]), []);
+    let alone = |wrong| Difference::Rollback { original: "net/b1".into(), rollback: "net/r1".into(), wrong };
+    assert_eq!(halves(&[moved()]), [alone(RollbackWrong::NoMark)]);
+    assert_eq!(halves(&[mark("net/b1", "net/r1")]), [alone(RollbackWrong::NoRollback)]);
+    assert_eq!(halves(&[moved(), mark("net/b1", "net/r2")]).len(), 2, "the mark names another one");
+}
+
+#[test]
+fn an_account_that_was_closed_is_no_difference_in_money() {
+    let closed = |available: &str| Account { closed: true, ..stored("u", available, "0").account };
+    assert_eq!(account_differs(Some(closed("0")), Some(Account::default())), None);
+    let wrong = account_differs(Some(closed("3")), Some(Account::default()));
+    assert!(matches!(wrong, Some(AccountWrong::Money { .. })), "{wrong:?}");
 }
 
 #[test]

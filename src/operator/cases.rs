@@ -177,6 +177,12 @@ pub async fn reverse(ledger: &Ledger, network: &Network, id: &str, decision: &De
     let trans_id = TransId::of(network, id).map_err(|problem| cannot(&problem))?;
     // What counts for a reversal of the network's own counts for one by hand; for a network that is none any more, the usual.
     let settings = ledger.settings().await?;
+    if settings.catalogue.preset(network).is_ok_and(|preset| preset.wallet().is_some()) {
+        return Err(cannot(
+            &"a wallet's operation is taken back by its caller alone, with a rollback; correct a balance with `operator resolve \
+              --adjust` where there is a case, and else with `operator player deposit` or `withdraw`",
+        ));
+    }
     let spent = settings.catalogue.preset(network).map_or(Spent::default(), |preset| preset.spent);
     for _ in 0..ATTEMPTS {
         let conversation = store.conversation(&trans_id, deadline()).await?;
@@ -243,7 +249,7 @@ async fn conversation(store: &Store, row: &CaseRow) -> Result<Vec<Entry>, Cannot
 }
 
 /// What a posting changed, and where its accounts stand, as far as that can be read: what was done is said whatever happens.
-async fn moved(store: &Store, posting: &Posting) -> Lines {
+pub(super) async fn moved(store: &Store, posting: &Posting) -> Lines {
     let mut lines = Lines::default();
     for entry in posting.entries() {
         let held = match entry.held {
@@ -286,7 +292,7 @@ fn entries(conversation: &[Entry]) -> Table {
         let by = entry.decision.as_ref().map(|decision| format!("{}: {}", decision.by, decision.reason));
         table.row([
             second(entry.received_at),
-            entry.status.as_str().to_owned(),
+            what(entry),
             entry.user.to_string(),
             signed(entry.amount),
             entry.held.map(|held| signed(held.change)).unwrap_or_default(),
@@ -296,12 +302,24 @@ fn entries(conversation: &[Entry]) -> Table {
     table
 }
 
-fn signed(amount: Amount) -> String {
+/// What an entry does to its conversation; of a wallet's also what was asked for, and by whom it was taken back.
+fn what(entry: &Entry) -> String {
+    let status = entry.status.as_str();
+    let Some(operation) = &entry.operation else { return status.to_owned() };
+    let counterpart = operation.counterpart.as_ref().map(|trans_id| format!(" {trans_id}")).unwrap_or_default();
+    if entry.status == Status::Rollback {
+        return format!("{status} by{counterpart}");
+    }
+    let requested = operation.requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
+    format!("{status}: {}{counterpart}{requested}", operation.kind.as_str().replace('_', " "))
+}
+
+pub(super) fn signed(amount: Amount) -> String {
     if amount > Amount::ZERO { format!("+{amount}") } else { amount.to_string() }
 }
 
 /// To the second, in UTC.
-fn second(at: Timestamp) -> String {
+pub(super) fn second(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
@@ -333,7 +351,7 @@ fn case_json(row: &CaseRow) -> Value {
     json
 }
 
-fn entry_json(entry: &Entry) -> Value {
+pub(super) fn entry_json(entry: &Entry) -> Value {
     json!({
         "trans_id": entry.trans_id.as_str(),
         "status": entry.status.as_str(),

@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{CannotRun, Ledger, deadline};
-use crate::books::{Books, Expected, Row, Sums, Total, Unreadable, when};
+use crate::books::{Books, Expected, Operation, Row, Stored, Sums, Total, Unreadable, when};
+use crate::cashier;
 use crate::id::{Network, TransId, UserId};
-use crate::ledger::{CaseRow, Hold};
+use crate::ledger::{CaseRow, Hold, Status};
 use crate::store::DayShard;
 use crate::terminal::{Lines, Reply, Table, progress, visible};
 
@@ -56,13 +57,7 @@ pub async fn show(ledger: &Ledger, network: &str, id: &str) -> Result<Reply, Can
     text.extend(hold.iter().map(|hold| {
         format!("held: {} {} of user {}, released {}", hold.amount, hold.currency, hold.user, when(hold.release_at))
     }));
-    if !cases.is_empty() {
-        let mut table = Table::new(["case", "state", "what happened"]);
-        for row in &cases {
-            table.row([row.case_id.clone(), state(row), row.case.detail.clone()]);
-        }
-        text.push(table.to_string());
-    }
+    text.extend(cases_table(&cases));
     text.extend(complaint(&unreadable));
     let json = json!({
         "trans_id": trans_id.as_str(),
@@ -80,7 +75,56 @@ pub async fn show(ledger: &Ledger, network: &str, id: &str) -> Result<Reply, Can
 ///
 /// [`CannotRun`] says what is in the way.
 pub async fn user(ledger: &Ledger, user: &str, limit: u32) -> Result<Reply, CannotRun> {
-    let user = UserId::stored(user).ok_or_else(|| CannotRun::argument("the user", user, "no user can be called so"))?;
+    let History { user, accounts, rows, more, unreadable } = history(ledger, "the user", user, limit).await?;
+    let none = accounts.is_empty() && rows.is_empty() && unreadable.is_empty();
+    let mut lines = Lines::default();
+    lines.line("user", &user);
+    for stored in &accounts {
+        let closed = if stored.account.closed { ", closed" } else { "" };
+        lines.line("balance", format_args!("{}{closed}", balance(stored)));
+    }
+    if none {
+        lines.note(NOBODY);
+    }
+    let mut text = vec![lines.to_string()];
+    if !rows.is_empty() {
+        text.push(entries_table(&rows, true).to_string());
+    }
+    if more {
+        text.push(format!("The {} newest; --limit shows more.", rows.len()));
+    }
+    text.extend(complaint(&unreadable));
+    let json = json!({
+        "user": user.as_str(),
+        "accounts": accounts.iter().map(account_json).collect::<Vec<_>>(),
+        "entries": rows.iter().map(row_json).collect::<Vec<_>>(),
+        "more": more,
+        "unreadable": unreadable_json(&unreadable),
+    });
+    Ok(Reply { text: text.join("\n\n"), json, differs: none || !unreadable.is_empty() })
+}
+
+/// What is said of somebody of whom nothing is known.
+pub(super) const NOBODY: &str = "has no account and no entry: an id counts as it was sent, with leading zeros and case";
+
+/// A user's accounts as they are stored, and newest entries.
+pub(super) struct History {
+    pub user: UserId,
+    pub accounts: Vec<Stored>,
+    pub rows: Vec<Row>,
+    /// Whether there are older ones.
+    pub more: bool,
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Reads a user's accounts and newest `limit` entries.
+pub(super) async fn history(
+    ledger: &Ledger,
+    argument: &'static str,
+    user: &str,
+    limit: u32,
+) -> Result<History, CannotRun> {
+    let user = UserId::stored(user).ok_or_else(|| CannotRun::argument(argument, user, "no user can be called so"))?;
     let (accounts, mut unreadable) = readable(ledger.store.accounts(&user).await?);
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let (mut rows, mut next) = (Vec::new(), None);
@@ -96,45 +140,24 @@ pub async fn user(ledger: &Ledger, user: &str, limit: u32) -> Result<Reply, Cann
             break next.is_some();
         }
     };
-    let none = accounts.is_empty() && rows.is_empty() && unreadable.is_empty();
+    Ok(History { user, accounts, rows, more, unreadable })
+}
 
-    let mut lines = Lines::default();
-    lines.line("user", &user);
-    for stored in &accounts {
-        let held = Some(stored.account.held).filter(|held| !held.is_zero());
-        let held = held.map(|held| format!(", {held} held")).unwrap_or_default();
-        lines.line(
-            "balance",
-            format_args!("{} {} available{held} ({STORED})", stored.account.available, stored.currency),
-        );
-    }
-    if none {
-        lines.note("has no account and no entry: an id counts as it was sent, with leading zeros and case");
-    }
-    let mut text = vec![lines.to_string()];
-    if !rows.is_empty() {
-        text.push(entries_table(&rows, true).to_string());
-    }
-    if more {
-        text.push(format!("The {} newest; --limit shows more.", rows.len()));
-    }
-    text.extend(complaint(&unreadable));
-    let account = |stored: &crate::books::Stored| {
-        json!({
-            "currency": stored.currency.as_str(),
-            "available": stored.account.available.to_string(),
-            "held": stored.account.held.to_string(),
-            "source": STORED,
-        })
-    };
-    let json = json!({
-        "user": user.as_str(),
-        "accounts": accounts.iter().map(account).collect::<Vec<_>>(),
-        "entries": rows.iter().map(row_json).collect::<Vec<_>>(),
-        "more": more,
-        "unreadable": unreadable_json(&unreadable),
-    });
-    Ok(Reply { text: text.join("\n\n"), json, differs: none || !unreadable.is_empty() })
+/// What is in an account, in words.
+pub(super) fn balance(stored: &Stored) -> String {
+    let held = Some(stored.account.held).filter(|held| !held.is_zero());
+    let held = held.map(|held| format!(", {held} held")).unwrap_or_default();
+    format!("{} {} available{held} ({STORED})", stored.account.available, stored.currency)
+}
+
+pub(super) fn account_json(stored: &Stored) -> Value {
+    json!({
+        "currency": stored.currency.as_str(),
+        "available": stored.account.available.to_string(),
+        "held": stored.account.held.to_string(),
+        "closed": stored.account.closed,
+        "source": STORED,
+    })
 }
 
 /// What a period comes to, by network.
@@ -213,11 +236,13 @@ async fn books(ledger: &Ledger, period: &Period, networks: &[String]) -> Result<
 }
 
 /// The networks that are named, or else every one that the deployment knows or knew: those that are shipped, those of
-/// `NETWORKS_FILE`, and those of every version of the settings, since one that is gone from them has entries all the same.
+/// `NETWORKS_FILE`, and those of every version of the settings, since one that is gone from them has entries all the same. The
+/// cashier's entries stand beside theirs.
 async fn chosen(ledger: &Ledger, names: &[String]) -> Result<Vec<Network>, CannotRun> {
     let mut chosen: BTreeSet<String> = names.iter().cloned().collect();
     if chosen.is_empty() {
         chosen.extend(ledger.config.catalogue.names());
+        chosen.insert(cashier::NETWORK.to_owned());
         let mut before = None;
         loop {
             let versions = ledger.store.settings_history(before, deadline()).await?;
@@ -232,12 +257,12 @@ async fn chosen(ledger: &Ledger, names: &[String]) -> Result<Vec<Network>, Canno
 }
 
 /// A network by its name, which need not be one that is known: the app's own entries have one too.
-fn named(name: &str) -> Result<Network, CannotRun> {
+pub(super) fn named(name: &str) -> Result<Network, CannotRun> {
     Network::new(name).map_err(|error| CannotRun::Network(visible(name), error.to_string()))
 }
 
 /// The rows that read, and what is wrong with the others.
-fn readable<T>(rows: Vec<Result<T, Unreadable>>) -> (Vec<T>, Vec<Unreadable>) {
+pub(super) fn readable<T>(rows: Vec<Result<T, Unreadable>>) -> (Vec<T>, Vec<Unreadable>) {
     let (mut read, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
         match row {
@@ -249,7 +274,7 @@ fn readable<T>(rows: Vec<Result<T, Unreadable>>) -> (Vec<T>, Vec<Unreadable>) {
 }
 
 /// What is said where rows do not read: the numbers are without them.
-fn complaint(unreadable: &[Unreadable]) -> Option<String> {
+pub(super) fn complaint(unreadable: &[Unreadable]) -> Option<String> {
     let [first, rest @ ..] = unreadable else { return None };
     let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
     Some(visible(&format!("Without a row that does not read: {}: {}{more}", first.row, first.problem)))
@@ -273,9 +298,13 @@ fn entries_table(rows: &[Row], with_id: bool) -> Table {
 }
 
 /// What is peculiar about an entry.
-fn remark(row: &Row) -> String {
+pub(super) fn remark(row: &Row) -> String {
     let said = [
-        row.void.then(|| "placeholder: its reversal came first".to_owned()),
+        row.operation.as_ref().map(|operation| asked(row, operation)),
+        row.void.then(|| match row.operation {
+            Some(_) => "placeholder: its rollback came first".to_owned(),
+            None => "placeholder: its reversal came first".to_owned(),
+        }),
         row.user_received.as_ref().map(|user| format!("was for user {user}")),
         row.release_at.as_ref().map(|at| format!("released at {at}")),
         Some(row.absorbed).filter(|absorbed| !absorbed.is_zero()).map(|absorbed| format!("our loss {absorbed}")),
@@ -285,22 +314,49 @@ fn remark(row: &Row) -> String {
     said.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Sums by line; a column that has nothing to say is left out.
+/// What a wallet was asked for, and what it answered.
+fn asked(row: &Row, operation: &Operation) -> String {
+    let counterpart = operation.counterpart.as_deref().unwrap_or("what it does not say");
+    if Status::stored(&row.status) == Some(Status::Rollback) {
+        return format!("rolled back by {counterpart}");
+    }
+    let of = operation.requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
+    let back = operation.counterpart.as_ref().map(|_| format!(", takes back {counterpart}")).unwrap_or_default();
+    let answer = operation.answer_status.as_deref().filter(|status| *status != "200");
+    let answer = answer.map(|status| format!(", answered {status}")).unwrap_or_default();
+    format!("{}{of}{back}{answer}", operation.kind.replace('_', " "))
+}
+
+/// Sums by line; a column that has nothing to say is left out, and those of offers where there is a wallet alone.
 fn sums_table(lines: &[(String, String, Sums, usize)]) -> Table {
     type Cell = fn(&Sums) -> Option<String>;
     fn amount(total: Total) -> Option<String> {
         (total.count > 0).then(|| total.amount.to_string())
     }
-    let columns: [(&str, bool, Cell); 14] = [
-        (">credits", true, |sums| Some(sums.credits.count.to_string())),
-        (">credited", true, |sums| Some(sums.credits.amount.to_string())),
-        (">reversals", true, |sums| Some(sums.reversals.count.to_string())),
-        (">reversed", true, |sums| Some(sums.reversals.amount.to_string())),
+    fn count(total: Total) -> Option<String> {
+        (total.count > 0).then(|| total.count.to_string())
+    }
+    let offers = lines.iter().any(|(_, _, sums, _)| sums.has_offers());
+    let columns: [(&str, bool, Cell); 24] = [
+        (">credits", offers, |sums| Some(sums.credits.count.to_string()).filter(|_| sums.has_offers())),
+        (">credited", offers, |sums| Some(sums.credits.amount.to_string()).filter(|_| sums.has_offers())),
+        (">reversals", offers, |sums| Some(sums.reversals.count.to_string()).filter(|_| sums.has_offers())),
+        (">reversed", offers, |sums| Some(sums.reversals.amount.to_string()).filter(|_| sums.has_offers())),
         (">rate", false, |sums| sums.reversed_permille().filter(|rate| *rate > 0).map(percent)),
         (">held", false, |sums| amount(sums.held)),
         (">released", false, |sums| amount(sums.released)),
         (">our loss", false, |sums| amount(sums.absorbed)),
         (">assigned", false, |sums| amount(sums.assignments)),
+        (">bets", false, |sums| count(sums.bets)),
+        (">staked", false, |sums| amount(sums.bets)),
+        (">bets back", false, |sums| count(sums.bet_rollbacks)),
+        (">given back", false, |sums| amount(sums.bet_rollbacks)),
+        (">wins", false, |sums| count(sums.wins)),
+        (">won", false, |sums| amount(sums.wins)),
+        (">wins back", false, |sums| count(sums.win_rollbacks)),
+        (">taken back", false, |sums| amount(sums.win_rollbacks)),
+        (">deposited", false, |sums| amount(sums.deposits)),
+        (">withdrawn", false, |sums| amount(sums.withdrawals)),
         (">adjusted", false, |sums| amount(sums.adjustments)),
         (">other", false, |sums| amount(sums.other)),
         (">net", true, |sums| Some(sums.net.amount.to_string())),
@@ -337,13 +393,19 @@ fn sums_json(sums: &Sums) -> Value {
         "absorbed": total(sums.absorbed),
         "assignments": total(sums.assignments),
         "adjustments": total(sums.adjustments),
+        "bets": total(sums.bets),
+        "bet_rollbacks": total(sums.bet_rollbacks),
+        "wins": total(sums.wins),
+        "win_rollbacks": total(sums.win_rollbacks),
+        "deposits": total(sums.deposits),
+        "withdrawals": total(sums.withdrawals),
         "other": total(sums.other),
         "net": total(sums.net),
         "payout_usd": total(sums.payout_usd),
     })
 }
 
-fn row_json(row: &Row) -> Value {
+pub(super) fn row_json(row: &Row) -> Value {
     let field = |(name, value): (&str, Option<String>)| {
         let value = if name == "void" { json!(row.void) } else { json!(value) };
         (name.to_owned(), value)
@@ -360,7 +422,7 @@ fn hold_json(hold: &Hold) -> Value {
     })
 }
 
-fn case_json(row: &CaseRow) -> Value {
+pub(super) fn case_json(row: &CaseRow) -> Value {
     json!({
         "case_id": row.case_id,
         "kind": row.case.kind.as_str(),
@@ -373,11 +435,20 @@ fn case_json(row: &CaseRow) -> Value {
     })
 }
 
+/// The cases, one a line; `None` where there are none.
+pub(super) fn cases_table(cases: &[CaseRow]) -> Option<String> {
+    let mut table = Table::new(["case", "state", "what happened"]);
+    for row in cases {
+        table.row([row.case_id.clone(), state(row), row.case.detail.clone()]);
+    }
+    (!cases.is_empty()).then(|| table.to_string())
+}
+
 fn state(row: &CaseRow) -> String {
     row.closed.as_ref().map_or_else(|| "open".to_owned(), |closed| format!("closed: {}", closed.resolution))
 }
 
-fn unreadable_json(unreadable: &[Unreadable]) -> Value {
+pub(super) fn unreadable_json(unreadable: &[Unreadable]) -> Value {
     let row = |unreadable: &Unreadable| json!({"row": unreadable.row, "problem": unreadable.problem});
     unreadable.iter().map(row).collect()
 }

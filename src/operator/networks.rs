@@ -15,13 +15,14 @@ use crate::config::{Config, SecretsFrom};
 use crate::event::{Answer, Request};
 use crate::gate;
 use crate::id::Network;
-use crate::ledger::Status;
+use crate::ledger::{OperationKind, Status};
 use crate::offerwall::{self, Happened, Rejection, Report};
-use crate::preset::{Class, Gap, Identity, Open, Preset, PresetError, SourceMode};
-use crate::sample::{self, Example, Sample};
+use crate::preset::{Class, Gap, Identity, Open, Preset, PresetError, SourceMode, Wallet};
+use crate::sample::{self, Example, Wanted};
 use crate::secrets::Secrets;
 use crate::signature::{ALGORITHMS, Algorithm, BadSignature, ENCODINGS, Key, Message, Place, Recipe};
 use crate::terminal::{Lines, Reply};
+use crate::wallet::{self, Ask, Call, Path as WalletPath};
 
 /// Where examples go to unless somebody says otherwise: `cargo local`.
 const LOCAL_URL: &str = "http://127.0.0.1:9000";
@@ -89,6 +90,38 @@ impl Operator {
     pub fn url(&self, network: &str) -> Result<Reply, CannotRun> {
         let preset = self.preset(network)?;
         let mut lines = Lines::default();
+        match preset.wallet() {
+            Some(wallet) => self.wallet_url(&preset, wallet, &mut lines),
+            None => self.postback_url(&preset, &mut lines),
+        }
+        lines.line("signature", signature(&preset));
+        lines.line("switch on", preset.about.dashboard.as_deref().unwrap_or("nothing that is known"));
+        lines.line("not signed", gaps(&preset));
+        lines.line("from", source(&preset));
+        lines.line("docs", preset.about.docs.as_deref().unwrap_or("none that is known"));
+        if !self.enabled(&preset.network) {
+            lines.note(format_args!("Not enabled yet: add `{}` to NETWORKS, or to the settings.", preset.network));
+        }
+        Ok(Reply::fine(&lines, lines.json()))
+    }
+
+    /// Where a wallet is called, and with what.
+    fn wallet_url(&self, preset: &Preset, wallet: &Wallet, lines: &mut Lines) {
+        lines.line(
+            "url",
+            format_args!("{}/{}", self.origin("https://<the wallet's function URL's host>"), preset.network),
+        );
+        lines.line("method", preset.carrier.method());
+        for (text, path) in wallet::PATHS {
+            lines.note(format_args!("{text}: {}", path_in_words(path)));
+        }
+        for (name, holds) in wallet_fields(preset, wallet) {
+            lines.note(format_args!("{name}: {holds}"));
+        }
+    }
+
+    /// The URL of postbacks, and what its parameters hold.
+    fn postback_url(&self, preset: &Preset, lines: &mut Lines) {
         let mut line = |label: &str, value: &str| lines.line(label, value);
         let postback = preset.about.postback.as_deref().map(|postback| format!("?{postback}")).unwrap_or_default();
         line("url", &format!("{}/{}{postback}", self.origin("https://<the function URL's host>"), preset.network));
@@ -96,25 +129,16 @@ impl Operator {
             line("", "The network adds its parameters by itself, or wants its macros under these names:");
         }
         line("method", preset.carrier.method());
-        for (ours, theirs) in names(&preset) {
+        for (ours, theirs) in names(preset) {
             line("", &format!("{theirs}: {ours}"));
         }
         if let Some(postback) = &preset.about.postback {
             let holds = |name: &str| postback.split('&').any(|pair| pair.split('=').next() == Some(name));
-            let added: Vec<_> = names(&preset).into_iter().map(|(_, name)| name).filter(|name| !holds(name)).collect();
+            let added: Vec<_> = names(preset).into_iter().map(|(_, name)| name).filter(|name| !holds(name)).collect();
             if !added.is_empty() {
                 line("", &format!("Not in the URL, so the network must add by itself: {}", added.join(", ")));
             }
         }
-        line("signature", &signature(&preset));
-        line("switch on", preset.about.dashboard.as_deref().unwrap_or("nothing that is known"));
-        line("not signed", &gaps(&preset));
-        line("from", &source(&preset));
-        line("docs", preset.about.docs.as_deref().unwrap_or("none that is known"));
-        if !self.enabled(&preset.network) {
-            line("", &format!("Not enabled yet: add `{}` to NETWORKS, or to the settings.", preset.network));
-        }
-        Ok(Reply::fine(&lines, lines.json()))
     }
 
     /// A signed request, as the network would send it.
@@ -122,7 +146,7 @@ impl Operator {
     /// # Errors
     ///
     /// [`CannotRun`] says what is missing.
-    pub fn sign(&self, network: &str, sample: &Sample<'_>, url: Option<&str>, show: Show) -> Result<Reply, CannotRun> {
+    pub fn sign(&self, network: &str, wanted: &Wanted<'_>, url: Option<&str>, show: Show) -> Result<Reply, CannotRun> {
         let preset = self.preset(network)?;
         let unsigned = Key::default();
         let key = match self.keys(&preset.network)? {
@@ -133,7 +157,10 @@ impl Operator {
         // An event comes from a function URL, which is https.
         let here = if show == Show::Event { LOCAL_URL.replacen("http:", "https:", 1) } else { LOCAL_URL.to_owned() };
         let origin = url.map_or_else(|| self.origin(&here), |url| url.trim_end_matches('/').to_owned());
-        let example = sample::example(&preset, key, sample, &origin);
+        let example = match wanted {
+            Wanted::Postback(sample) => sample::example(&preset, key, sample, &origin),
+            Wanted::Call(sample) => sample::call(&preset, key, sample, &origin),
+        };
         let example: Example = example.map_err(|why| CannotRun::NoExample(preset.network.clone(), why))?;
         Ok(match show {
             Show::Curl => Reply::fine(example.curl(), json!({"curl": example.curl()})),
@@ -151,8 +178,11 @@ impl Operator {
     pub fn check(&self, network: &str, question: &Question) -> Result<Reply, CannotRun> {
         let preset = self.preset(network)?;
         let mut request = self.in_front(&question.request);
-        let path = format!("/{}", preset.network);
-        let leads = request.path.strip_suffix('/').unwrap_or(&request.path) == path;
+        let only = std::slice::from_ref(&preset);
+        let leads = match preset.wallet() {
+            Some(_) => wallet::route(only, &request.path).is_some(),
+            None => request.path.strip_suffix('/').unwrap_or(&request.path) == format!("/{}", preset.network),
+        };
         let source = match (request.source_ip.is_empty(), preset.source.addresses.first()) {
             (true, Some(net)) => {
                 request.source_ip = net.addr().to_string();
@@ -163,7 +193,6 @@ impl Operator {
         };
         let keys = self.keys(&preset.network)?;
         let explanation = gate::on_wire(&preset, &request, |wire, _| preset.signature.explain(keys, wire));
-        let read = offerwall::read(&preset, keys, &self.config.coins, &request);
 
         let mut lines = Lines::default();
         let mut line = |label: &str, value: &str| lines.line(label, value);
@@ -173,7 +202,14 @@ impl Operator {
             line("", "This network sends a POST: give its --body.");
         }
         if !leads {
-            line("", &format!("The path leads elsewhere: this network's is {path}."));
+            let paths = match preset.wallet() {
+                Some(_) => {
+                    let paths = wallet::PATHS.map(|(path, _)| format!("/{}{path}", preset.network));
+                    format!("this wallet's are {}", paths.join(" "))
+                }
+                None => format!("this network's is /{}", preset.network),
+            };
+            line("", &format!("The path leads elsewhere: {paths}."));
         }
         line("signature", &signature(&preset));
         if let Some(message) = &explanation.message {
@@ -195,12 +231,29 @@ impl Operator {
         if preset.source.mode != SourceMode::Off {
             line("source", &format!("{source} ({})", preset.source.mode.as_str()));
         }
+        let accepted = match preset.wallet() {
+            Some(_) => self.says_as_wallet(&preset, keys, &request, &mut lines),
+            None => self.says(&preset, keys, &request, &mut lines),
+        };
+        if !self.enabled(&preset.network) {
+            lines.note(format_args!(
+                "Not enabled, so 404 until `{}` is in NETWORKS, or in the settings.",
+                preset.network
+            ));
+        }
+        Ok(explained(&lines, leads && accepted))
+    }
+
+    /// What a postback says and hears, and whether it is taken.
+    fn says(&self, preset: &Preset, keys: &[Key], request: &Request, lines: &mut Lines) -> bool {
+        let read = offerwall::read(preset, keys, &self.config.coins, request);
+        let mut line = |label: &str, value: &str| lines.line(label, value);
         match &read {
             Ok(Report::Claim(claim)) => {
                 let (status, trans_id) = (claim.status.as_str(), &claim.trans_id);
                 let says = format!("{status} {trans_id}, user {}, {} {}", claim.user, claim.amount, claim.currency);
                 line("says", &self.masked(&says));
-                let said = |happened| answer_line(&offerwall::answer(&preset, &request, happened));
+                let said = |happened| answer_line(&offerwall::answer(preset, request, happened));
                 let (new, known) = (said(Happened::Credited), said(Happened::Duplicate));
                 line("answer", &format!("{new}; if it is known: {known}"));
                 if claim.status == Status::Credit && preset.cap.is_some_and(|cap| claim.amount > cap) {
@@ -210,14 +263,37 @@ impl Operator {
             Ok(Report::Note(note)) => {
                 let happened = Happened::Noted(*note);
                 line("says", &format!("{}: nothing moves", happened.as_str()));
-                line("answer", &answer_line(&offerwall::answer(&preset, &request, happened)));
+                line("answer", &answer_line(&offerwall::answer(preset, request, happened)));
             }
-            Err(rejection) => line("answer", &refusal(&preset, &request, rejection)),
+            Err(rejection) => line("answer", &refusal(preset, request, rejection)),
         }
-        if !self.enabled(&preset.network) {
-            line("", &format!("Not enabled, so 404 until `{}` is in NETWORKS, or in the settings.", preset.network));
+        read.is_ok()
+    }
+
+    /// What a call of a wallet asks for, and whether it is taken. What it hears is the ledger's to say.
+    fn says_as_wallet(&self, preset: &Preset, keys: &[Key], request: &Request, lines: &mut Lines) -> bool {
+        let Some(route) = wallet::route(std::slice::from_ref(preset), &request.path) else { return false };
+        match wallet::read(&route, keys, &self.config.coins.currency, request) {
+            Ok(Call::Ping) => {
+                lines.line("says", path_in_words(route.path));
+                lines.line("answer", answer_line(&wallet::pong()));
+            }
+            Ok(Call::Balance(player, currency)) => {
+                lines.line("says", self.masked(&format!("the balance of player {player} in {currency}")));
+                lines.line("answer", "200 with the balance, 404 for a player without an account");
+            }
+            Ok(Call::Ask(ask)) => {
+                lines.line("says", self.masked(&ask_in_words(&ask)));
+                let key = ask.key.received();
+                lines.line("answer", self.masked(&format!("the ledger's: `operator wallet {key}` shows what it was")));
+            }
+            Err(rejection) => {
+                let refused = answer_line(&wallet::refuse(&rejection));
+                lines.line("answer", refused);
+                return false;
+            }
         }
-        Ok(explained(&lines, leads && read.is_ok()))
+        true
     }
 
     /// The request as the function sees it, where what stands in front of it says so.
@@ -280,6 +356,7 @@ impl Networks<'_> {
         let network = |preset: &Preset| {
             json!({
                 "network": preset.network.as_str(),
+                "contract": if preset.wallet().is_some() { "wallet" } else { "offerwall" },
                 "name": preset.about.name,
                 "enabled": operator.enabled(&preset.network),
                 "evidence": preset.about.evidence.as_str(),
@@ -385,6 +462,54 @@ impl Question {
 /// The class of the example that a person asks for.
 pub fn class(reversal: bool) -> Class {
     if reversal { Class::Reversal } else { Class::Credit }
+}
+
+/// What a path of a wallet asks for.
+fn path_in_words(path: WalletPath) -> &'static str {
+    match path {
+        WalletPath::Ping => "whether the wallet is there; no field",
+        WalletPath::Balance => "a player's balance",
+        WalletPath::Operation(kind) => match kind {
+            OperationKind::Bet => "a stake is taken",
+            OperationKind::Win => "a win is paid",
+            OperationKind::BetRollback => "a stake is given back",
+            OperationKind::WinRollback => "a win is taken back",
+            OperationKind::RoundFinish => "a round is over, for its player or, where none is named, for all",
+        },
+    }
+}
+
+/// What an operation asks for.
+fn ask_in_words(ask: &Ask) -> String {
+    let requested = ask.requested.map(|requested| format!(" of {requested} {}", ask.currency)).unwrap_or_default();
+    let original = match &ask.what {
+        wallet::What::BetRollback(original) | wallet::What::WinRollback(original) => format!(", takes back {original}"),
+        wallet::What::Bet(_) | wallet::What::Win(_) | wallet::What::RoundFinish { .. } => String::new(),
+    };
+    let round = ask.round.as_ref().map(|round| format!(", round {round}")).unwrap_or_default();
+    let player = match &ask.what {
+        wallet::What::RoundFinish { for_all: true } => "all players".to_owned(),
+        _ => format!("player {}", ask.player),
+    };
+    format!("{}{requested}, key {}, {player}{round}{original}", ask.what.kind().as_str().replace('_', " "), ask.key)
+}
+
+/// The fields of a wallet's calls, and what they hold.
+fn wallet_fields(preset: &Preset, wallet: &Wallet) -> Vec<(String, &'static str)> {
+    let names = &wallet.names;
+    let key = match &preset.parameters.trans_id {
+        Identity::Field(name) => name.clone(),
+        Identity::Fingerprint(_) => String::new(),
+    };
+    vec![
+        (key, "the key: the same in every repeat, and no other operation's"),
+        (preset.parameters.user_id.clone(), "the player"),
+        (preset.parameters.amount.clone(), "the amount, with at most two decimals"),
+        (names.round_id.clone(), "the round, a number or a string"),
+        (names.game_id.clone(), "the game; may be empty"),
+        (names.original.clone(), "what a rollback takes back: its key, or our transaction id"),
+        (names.currency.clone(), "the currency, where it is named"),
+    ]
 }
 
 /// What is said of a request that the function would take, or would not.
@@ -516,7 +641,8 @@ fn settings(preset: &Preset) -> String {
     };
     let cap = preset.cap.map(|cap| format!("cap {cap}"));
     let weak = preset.accept_weak.then(|| "weak accepted".to_owned());
-    let said: Vec<_> = [keys, cap, weak].into_iter().flatten().collect();
+    let wallet = preset.wallet().map(|_| "calls a wallet".to_owned());
+    let said: Vec<_> = [wallet, keys, cap, weak].into_iter().flatten().collect();
     if said.is_empty() { "as shipped".to_owned() } else { said.join(", ") }
 }
 

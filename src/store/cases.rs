@@ -16,6 +16,12 @@ use std::collections::HashMap;
 /// The index that holds the open cases and no others.
 const INDEX: &str = "open";
 
+/// What of a conversation cases are about.
+const ABOUT: [Status; 3] = [Status::Credit, Status::Reversal, Status::Operation];
+
+// So many items are read with one request at most.
+const _: () = assert!(CaseKind::ALL.len() * ABOUT.len() <= 100);
+
 /// Whether a case was opened now or is open, or closed, already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
@@ -96,7 +102,7 @@ impl Store {
     pub async fn cases_of(&self, trans_id: &TransId, deadline: Instant) -> Result<Vec<CaseRow>, StoreError> {
         let asking = Asking { step: Step::ReadCases, subject: trans_id.as_str(), deadline };
         let kinds = CaseKind::ALL.into_iter().filter(|kind| *kind != CaseKind::SettingsBroken);
-        let ids = kinds.flat_map(|kind| [Status::Credit, Status::Reversal].map(|status| kind.id_of(trans_id, status)));
+        let ids = kinds.flat_map(|kind| ABOUT.map(|status| kind.id_of(trans_id, status)));
         let keys = ids.map(|id| Item::from([("case_id".to_owned(), string(id))])).collect();
         let keys = built(KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true).build());
         let mut asked = Some(HashMap::from([(self.tables.cases.clone(), keys)]));

@@ -73,6 +73,11 @@ pub(super) fn round_part(round: &RoundId, shard: u32) -> String {
     format!("{round}#{shard}")
 }
 
+/// The round that a part is of.
+pub(super) fn round_of(part: &str) -> Option<&str> {
+    part.rsplit_once('#').map(|(round, _)| round)
+}
+
 /// The key of a player's part in a round.
 pub(super) fn round_key(round: &RoundId, user: &UserId) -> Item {
     let part = round_part(round, shard_of(user.as_str()));
@@ -153,11 +158,10 @@ fn operation_from(attributes: &Attributes<'_>) -> Result<Option<Operation>, Stri
     if attributes.optional("kind").is_none() {
         return Ok(None);
     }
-    let kind = |text: &str| OperationKind::ALL.into_iter().find(|kind| kind.as_str() == text);
-    let round = |text: &str| text.rsplit_once('#').and_then(|(round, _)| RoundId::new(round).ok());
+    let round = |text: &str| round_of(text).and_then(|round| RoundId::new(round).ok());
     let there = |name| attributes.optional(name).is_some();
     Ok(Some(Operation {
-        kind: attributes.required("kind", kind)?,
+        kind: attributes.required("kind", OperationKind::stored)?,
         requested: there("requested").then(|| attributes.amount("requested")).transpose()?,
         round: there("round").then(|| attributes.required("round", round)).transpose()?,
         game_id: attributes.optional("game_id").map(String::from),

@@ -8,16 +8,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::holds::Cursor;
-use super::items::{Attributes, Item, SHARDS, account_from, account_key, hold_from, hold_key, string};
+use super::items::{
+    Attributes, Item, SHARDS, account_from, account_key, hold_from, hold_key, round_from, round_key, round_of,
+    round_part, string, time,
+};
 use super::{Asking, Step, Store, StoreError};
-use crate::books::{Day, Row, Stored, Unreadable};
-use crate::id::{Currency, Network, TransId, UserId};
-use crate::ledger::{Account, Hold, Status};
+use crate::books::{Day, Operation, Row, Stored, Unreadable};
+use crate::cashier;
+use crate::id::{Currency, Network, RoundId, TransId, UserId};
+use crate::ledger::{Account, Hold, Round, Status};
 use crate::money::Amount;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -96,6 +101,15 @@ impl DayShard {
     }
 }
 
+/// Which of a user's entries are looked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Pick<'a> {
+    /// The cashier's.
+    Cashier,
+    /// The rollbacks of this operation, which was recorded at this time.
+    RollbacksOf(&'a TransId, Timestamp),
+}
+
 /// A table that is read whole.
 #[derive(Debug, Clone, Copy)]
 enum Table {
@@ -119,6 +133,49 @@ impl Store {
         let request = query.set_exclusive_start_key(from.map(|Cursor(key)| key)).send();
         let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
         Ok(Page { rows: rows(output.items()), next: Cursor::of(output.last_evaluated_key) })
+    }
+
+    /// Those of a user's entries that are looked for, newest first, at most `most` of them. Reads the history from its newest
+    /// entry on until it has these.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer or refuses.
+    pub async fn picked(
+        &self,
+        user: &UserId,
+        pick: Pick<'_>,
+        most: usize,
+    ) -> Result<Vec<Result<Row, Unreadable>>, StoreError> {
+        let asking = asking(Step::ReadHistory, user.as_str());
+        let query = self.client.query().table_name(&self.tables.transactions).index_name("by_user");
+        let query = query.scan_index_forward(false).expression_attribute_values(":user", string(user.as_str()));
+        let query = match pick {
+            Pick::Cashier => query
+                .key_condition_expression("user_id = :user")
+                .filter_expression("#network = :cashier")
+                .expression_attribute_names("#network", "network")
+                .expression_attribute_values(":cashier", string(cashier::NETWORK)),
+            Pick::RollbacksOf(original, at) => {
+                // Two processes need not agree about the time to the millisecond.
+                let from = at.checked_sub(1.minute()).unwrap_or(at);
+                query
+                    .key_condition_expression("user_id = :user AND received_at >= :from")
+                    .filter_expression("counterpart = :original")
+                    .expression_attribute_values(":from", string(time(from)))
+                    .expression_attribute_values(":original", string(original.as_str()))
+            }
+        };
+        let mut pages = query.into_paginator().send();
+        let mut found = Vec::new();
+        while found.len() < most {
+            // Each page has its own time: a history may have many.
+            let page = tokio::time::timeout(PATIENCE, pages.next()).await.map_err(|_| asking.out_of_time())?;
+            let Some(page) = page else { break };
+            found.extend(rows(page.map_err(|error| asking.sdk(&error))?.items()));
+        }
+        found.truncate(most);
+        Ok(found)
     }
 
     /// A user's entries that no index has, since they are without `received_at`. Reads the whole table.
@@ -203,6 +260,55 @@ impl Store {
         read(shards, move |shard: Arc<DayShard>, from| {
             let store = store.clone();
             async move { store.day(&shard, from).await }
+        })
+    }
+
+    /// The players' parts in a round, in no order.
+    pub fn round(&self, round: &RoundId) -> Pages<(UserId, Round)> {
+        let (store, round) = (self.clone(), round.clone());
+        read(0..SHARDS, move |shard: Arc<u32>, from| {
+            let (store, round) = (store.clone(), round.clone());
+            async move {
+                let asking = asking(Step::ReadRound, round.as_str());
+                let query = store.client.query().table_name(&store.tables.rounds).consistent_read(true);
+                let query = query.key_condition_expression("round_id = :round");
+                let query = query.expression_attribute_values(":round", string(round_part(&round, *shard)));
+                let request = query.set_exclusive_start_key(from.map(|Cursor(key)| key)).send();
+                let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+                let rows = output.items().iter().map(player_in_round).collect();
+                Ok(Page { rows, next: Cursor::of(output.last_evaluated_key) })
+            }
+        })
+    }
+
+    /// One player's part in a round; `None` where nothing is known of it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when DynamoDB does not answer, refuses, or holds a part that does not read.
+    pub async fn part_in(&self, round: &RoundId, user: &UserId) -> Result<Option<Round>, StoreError> {
+        let asking = asking(Step::ReadRound, round.as_str());
+        let request = self.client.get_item().table_name(&self.tables.rounds).consistent_read(true);
+        let output = asking.send(request.set_key(Some(round_key(round, user))).send()).await?;
+        let item = output.map_err(|error| asking.sdk(&error))?.item;
+        item.map(|item| round_from(&item).map_err(|problem| asking.failed(problem))).transpose()
+    }
+
+    /// Every entry of a round, in no order. What was posted in the last second may be missing: the index follows the table.
+    pub fn round_entries(&self, round: &RoundId) -> Pages<Row> {
+        let (store, round) = (self.clone(), round.clone());
+        read(0..SHARDS, move |shard: Arc<u32>, from| {
+            let (store, round) = (store.clone(), round.clone());
+            async move {
+                let asking = asking(Step::ReadRound, round.as_str());
+                let query = store.client.query().table_name(&store.tables.transactions).index_name("by_round");
+                let query = query.key_condition_expression("#round = :round");
+                let query = query.expression_attribute_names("#round", "round");
+                let query = query.expression_attribute_values(":round", string(round_part(&round, *shard)));
+                let request = query.set_exclusive_start_key(from.map(|Cursor(key)| key)).send();
+                let output = asking.send(request).await?.map_err(|error| asking.sdk(&error))?;
+                Ok(Page { rows: rows(output.items()), next: Cursor::of(output.last_evaluated_key) })
+            }
         })
     }
 
@@ -335,6 +441,14 @@ fn row_from(item: &Item) -> Result<Option<Row>, String> {
         fingerprint: owned("fingerprint"),
         by: owned("by"),
         reason: owned("reason"),
+        operation: owned("kind").map(|kind| Operation {
+            kind,
+            requested: attributes.optional("requested").and_then(Amount::stored),
+            round_id: attributes.optional("round").and_then(round_of).map(str::to_owned),
+            game_id: owned("game_id"),
+            counterpart: owned("counterpart"),
+            answer_status: owned("answer_status"),
+        }),
     }))
 }
 
@@ -358,6 +472,11 @@ fn stored(item: &Item) -> Result<Stored, Unreadable> {
     read().map_err(|problem| unreadable(item, problem))
 }
 
+fn player_in_round(item: &Item) -> Result<(UserId, Round), Unreadable> {
+    let read = || Ok((Attributes(item).required("user_id", UserId::stored)?, round_from(item)?));
+    read().map_err(|problem| unreadable(item, problem))
+}
+
 fn held(item: &Item) -> Result<Hold, Unreadable> {
     hold_from(item).map_err(|problem| unreadable(item, problem))
 }
@@ -365,7 +484,7 @@ fn held(item: &Item) -> Result<Hold, Unreadable> {
 /// What a row that does not read is called: as much of its key as there is.
 fn unreadable(item: &Item, problem: String) -> Unreadable {
     let attributes = Attributes(item);
-    let keys = ["trans_id", "status", "user_id", "currency", "bucket", "due"];
+    let keys = ["trans_id", "status", "round_id", "user_id", "currency", "bucket", "due"];
     let named: Vec<_> =
         keys.into_iter().filter_map(|key| Some(format!("{key} {}", attributes.optional(key)?))).collect();
     Unreadable { row: named.join(", "), problem }

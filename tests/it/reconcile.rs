@@ -528,6 +528,7 @@ fn only_what_a_network_can_know_of_an_entry_is_compared() {
         fingerprint: None,
         by: None,
         reason: None,
+        operation: None,
     };
     assert_eq!(Ours::of(&row).unwrap().unwrap(), entry("a/b credit 10 0.01 42 2026-11-02T10:00:00Z"));
     let placeholder = Row { void: true, ..row.clone() };

@@ -116,6 +116,7 @@ fn add(books: &mut Books, random: &mut Rng, id: &str, status: Status, cents: u32
         fingerprint: None,
         by: None,
         reason: None,
+        operation: None,
     };
     books.add(Ok(row)).unwrap();
 }

@@ -7,6 +7,7 @@ mod finance; // the books
 mod networks; // what is enabled, and what signs and verifies
 mod reconcile; // entries against a network's own report
 mod settings; // what changes without a deployment
+mod wallet; // keys, rounds and players
 
 use std::process::ExitCode;
 
@@ -75,6 +76,8 @@ enum Command {
     #[command(flatten)]
     Finance(finance::Command),
     #[command(flatten)]
+    Wallet(wallet::Command),
+    #[command(flatten)]
     Reconcile(reconcile::Command),
 }
 
@@ -96,6 +99,7 @@ async fn run(everywhere: &Everywhere, command: Command) -> Result<Reply, CannotR
         Command::Settings(command) => settings::run(command, everywhere).await,
         Command::Cases(command) => cases::run(command, everywhere).await,
         Command::Finance(command) => finance::run(command, everywhere).await,
+        Command::Wallet(command) => wallet::run(command, everywhere).await,
         Command::Reconcile(command) => reconcile::run(command, everywhere).await,
     }
 }

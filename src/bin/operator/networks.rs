@@ -3,11 +3,13 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use postback::config;
+use postback::ledger::OperationKind;
 use postback::operator::{self, CannotRun, Operator, Question, Show};
-use postback::sample::Sample;
+use postback::sample::{CallSample, Sample, Wanted};
 use postback::terminal::{self, Reply};
+use postback::wallet::Path;
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -34,12 +36,21 @@ pub struct SignArguments {
     /// The amount as the network sends it, a plain decimal without a sign
     #[arg(long, default_value = "10.50")]
     amount: String,
-    /// The conversion; a new one for each second if left out
-    #[arg(long, value_name = "ID")]
+    /// The conversion, or the key of a call; a new one for each second if left out
+    #[arg(long, visible_alias = "id", value_name = "ID")]
     trans_id: Option<String>,
     /// The reversal of that conversion
     #[arg(long)]
     reversal: bool,
+    /// For a network that calls a wallet: what it asks for
+    #[arg(long, conflicts_with = "reversal")]
+    call: Option<CallOf>,
+    /// The round of a call
+    #[arg(long, default_value = "1", requires = "call")]
+    round: String,
+    /// What a rollback takes back: its key, or our id of it
+    #[arg(long, default_value = "example-bet", value_name = "ID", requires = "call")]
+    original: String,
     /// Scheme and host of the function URL; else PUBLIC_URL, else where `cargo local` is
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
@@ -49,6 +60,32 @@ pub struct SignArguments {
     /// A function URL's event, for `cargo local invoke` and `sam local invoke -e`
     #[arg(long)]
     event: bool,
+}
+
+/// What a wallet is asked for.
+#[derive(Clone, Copy, ValueEnum)]
+enum CallOf {
+    Bet,
+    Win,
+    BetRollback,
+    WinRollback,
+    Finish,
+    Balance,
+    Ping,
+}
+
+impl From<CallOf> for Path {
+    fn from(call: CallOf) -> Path {
+        match call {
+            CallOf::Bet => Path::Operation(OperationKind::Bet),
+            CallOf::Win => Path::Operation(OperationKind::Win),
+            CallOf::BetRollback => Path::Operation(OperationKind::BetRollback),
+            CallOf::WinRollback => Path::Operation(OperationKind::WinRollback),
+            CallOf::Finish => Path::Operation(OperationKind::RoundFinish),
+            CallOf::Balance => Path::Balance,
+            CallOf::Ping => Path::Ping,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -80,19 +117,29 @@ pub fn run(command: Command) -> Result<Reply, CannotRun> {
         Command::Sign(arguments) => {
             let seconds = jiff::Timestamp::now().as_second();
             let trans_id = arguments.trans_id.unwrap_or_else(|| format!("example-{seconds}"));
-            let sample = Sample {
-                class: operator::class(arguments.reversal),
-                user: &arguments.user,
-                trans_id: &trans_id,
-                amount: &arguments.amount,
-                seconds,
+            let wanted = match arguments.call {
+                Some(call) => Wanted::Call(CallSample {
+                    path: call.into(),
+                    player: &arguments.user,
+                    key: &trans_id,
+                    amount: &arguments.amount,
+                    round: &arguments.round,
+                    original: &arguments.original,
+                }),
+                None => Wanted::Postback(Sample {
+                    class: operator::class(arguments.reversal),
+                    user: &arguments.user,
+                    trans_id: &trans_id,
+                    amount: &arguments.amount,
+                    seconds,
+                }),
             };
             let show = match (arguments.url, arguments.event) {
                 (true, _) => Show::Url,
                 (_, true) => Show::Event,
                 (false, false) => Show::Curl,
             };
-            let reply = operator.sign(&arguments.network, &sample, arguments.base_url.as_deref(), show)?;
+            let reply = operator.sign(&arguments.network, &wanted, arguments.base_url.as_deref(), show)?;
             remark_on_secrets(&operator);
             Ok(reply)
         }

@@ -329,7 +329,7 @@ impl Parts {
 }
 
 /// The heads of a CSV file: the names of [`Row::fields`].
-const HEADS: [&str; 23] = [
+const HEADS: [&str; 29] = [
     "network",
     "day",
     "received_at",
@@ -353,6 +353,12 @@ const HEADS: [&str; 23] = [
     "fingerprint",
     "by",
     "reason",
+    "kind",
+    "requested",
+    "round_id",
+    "game_id",
+    "counterpart",
+    "answer_status",
 ];
 
 /// What a part is called: no network's name has a dot.

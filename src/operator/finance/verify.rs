@@ -86,6 +86,7 @@ async fn everything(store: &Store) -> Result<Reply, CannotRun> {
     }
     suspicious.extend(expected.without_account());
     suspicious.extend(expected.without_hold());
+    suspicious.extend(expected.without_other_half());
     progress.finish_and_clear();
 
     compared.entries = expected.entries;
@@ -130,6 +131,7 @@ async fn one_user(store: &Store, user: &UserId) -> Result<Reply, CannotRun> {
     }
     suspicious.extend(expected.without_account());
     suspicious.extend(expected.without_hold());
+    suspicious.extend(expected.without_other_half());
     compared.entries = expected.entries;
     compared.looked_again = suspicious.len();
     if !suspicious.is_empty() {
@@ -172,6 +174,9 @@ async fn look_again(
                     }
                     Err(_) => differences.push(difference),
                 },
+                Difference::Rollback { original, rollback, .. } => {
+                    running.spawn(async move { rollback_again(&store, &original, &rollback).await });
+                }
                 Difference::Unreadable(_) => differences.push(difference),
             }
         }
@@ -254,6 +259,23 @@ async fn hold_again(
     Ok(Some(difference))
 }
 
+/// Compares a rollback with its original as both stand at this moment: they were posted in one transaction, so that neither is
+/// to be waited for.
+async fn rollback_again(store: &Store, original: &str, rollback: &str) -> Result<Option<Difference>, CannotRun> {
+    let mut expected = Expected::default();
+    for trans_id in [original, rollback].iter().filter_map(|id| TransId::new(id).ok()) {
+        let rows = store.rows(&trans_id).await?;
+        rows.iter().flatten().try_for_each(|row| expected.add(row)).map_err(CannotRun::Sum)?;
+    }
+    // Either may belong to other pairs too: an original that is a rollback itself, or one with another mark.
+    let mut left = expected.without_other_half().into_iter();
+    let of_these = |difference: &Difference| {
+        matches!(difference, Difference::Rollback { original: one, rollback: other, .. }
+            if one == original && other == rollback)
+    };
+    Ok(left.rfind(of_these))
+}
+
 /// The rows that stand for the coins of a conversation: where the difference saw one, and where its credit says.
 async fn hold_rows(
     store: &Store,
@@ -270,7 +292,7 @@ async fn hold_rows(
             amount: *amount,
             release_at: *release_at,
         }),
-        Difference::Account { .. } | Difference::Unreadable(_) => None,
+        Difference::Account { .. } | Difference::Rollback { .. } | Difference::Unreadable(_) => None,
     };
     for place in seen.iter().chain(held) {
         if let Some(row) = store.hold_row(place).await?
@@ -359,6 +381,10 @@ fn difference_json(difference: &Difference) -> Value {
             json["user_id"] = user.as_str().into();
             json["currency"] = currency.as_str().into();
             json["amount"] = amount.to_string().into();
+        }
+        Difference::Rollback { original, rollback, .. } => {
+            json["original"] = original.as_str().into();
+            json["rollback"] = rollback.as_str().into();
         }
         Difference::Unreadable(Unreadable { row, .. }) => json["row"] = row.as_str().into(),
     }
