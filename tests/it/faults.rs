@@ -209,6 +209,11 @@ impl Proxy {
         self.shared.wait(|log| log.forgotten + log.requests.len() >= count).await;
     }
 
+    /// Waits until a request of this operation is among those that nobody took.
+    pub async fn asked_for(&self, operation: &str) {
+        self.shared.wait(|log| log.requests.iter().any(|request| request.operation == operation)).await;
+    }
+
     /// How many connections were opened, and how many requests came on each.
     pub fn connections(&self) -> Vec<usize> {
         self.shared.log.borrow().connections.clone()

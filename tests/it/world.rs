@@ -3,7 +3,7 @@
 //! [`check`] runs a story in a world and then checks the books, so that no test can forget to. Knows nothing of how the
 //! store lays out its requests; it reads tables as finance would.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -163,20 +163,23 @@ impl World {
 
     /// A signed call of the wallet, answered: status, body, and whether it says that it is a repeated answer.
     pub async fn call(&self, path: &str, body: &Value) -> String {
-        call_line(&self.app.wallet(&call_event(path, &body.to_string()), PATIENCE).await)
+        call_on(&self.app, path, body).await
     }
 
     /// Opens a player's account and pays money in, as an operator does.
     pub async fn fund(&self, player: &str, amount: &str) {
-        let account = || (UserId::new(player).unwrap(), Currency::new("coins").unwrap());
-        let amount = Amount::stored(amount).unwrap();
-        for action in [Action::Open, Action::Deposit(amount)] {
-            let decision = Decision { by: "test".into(), reason: "a player".into() };
-            let trans_id = cashier::trans_id(&format!("fund-{player}")).unwrap();
-            let posting = cashier::posting(action, trans_id, account(), decision, Timestamp::now());
-            let deadline = tokio::time::Instant::now() + PATIENCE;
-            assert_eq!(self.direct().post(&posting, deadline).await.unwrap(), Outcome::Posted);
-        }
+        self.cash(player, "fund", Action::Open).await;
+        self.cash(player, "fund", Action::Deposit(Amount::stored(amount).unwrap())).await;
+    }
+
+    /// Does this to a player's account, under a reference that is new among those of the player.
+    pub async fn cash(&self, player: &str, reference: &str, action: Action) {
+        let account = (UserId::new(player).unwrap(), Currency::new("coins").unwrap());
+        let decision = Decision { by: "test".into(), reason: "a player".into() };
+        let trans_id = cashier::trans_id(&format!("{reference}-{player}")).unwrap();
+        let posting = cashier::posting(action, trans_id, account, decision, Timestamp::now());
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        assert_eq!(self.direct().post(&posting, deadline).await.unwrap(), Outcome::Posted);
     }
 
     /// The same deployment after a change of its variables.
@@ -468,8 +471,9 @@ impl World {
     }
 
     /// The invariant: each account has available and held what its entries sum up to, no account is without entries, and
-    /// what is held is in the queue of holds, coin for coin.
+    /// what is held is in the queue of holds, coin for coin. Rounds are what became of their bets.
     pub async fn books_balance(&self) {
+        self.rounds_agree().await;
         type Parts = BTreeMap<(String, String), (Amount, Amount)>;
         let add = |sum: &mut Amount, amount: Amount| *sum = sum.checked_add(amount).unwrap();
         let part = |row: &Row, name| row.get(name).map_or(Amount::ZERO, |text: &String| Amount::stored(text).unwrap());
@@ -501,6 +505,64 @@ impl World {
             .filter(|(_, held)| !held.is_zero())
             .collect();
         assert_eq!(queued, held, "the queue of holds on the left, what accounts hold on the right");
+    }
+
+    /// Each player's part in a round counts the bets that stand and those that were rolled back, as entries tell of them,
+    /// and has ended only where somebody finished it.
+    async fn rounds_agree(&self) {
+        let entries = self.entries().await;
+        let is = |row: &Row, status: &str, kind: &str| {
+            row["status"] == status && row.get("kind").is_some_and(|known| known == kind)
+        };
+        // What a part of a round is called, without the shard that it is in.
+        let round = |row: &Row, name: &str| row.get(name).map(|text| text.rsplit_once('#').unwrap().0.to_owned());
+        let part = |row: &Row| Some((round(row, "round")?, row["user_id"].clone()));
+        let operations: HashMap<_, _> =
+            entries.iter().filter(|row| row["status"] == "operation").map(|row| (&row["trans_id"], row)).collect();
+        let mut expected: BTreeMap<_, (i64, i64)> = BTreeMap::new();
+        let (mut ended, mut ended_for_all) = (BTreeSet::new(), BTreeSet::new());
+        for row in &entries {
+            let placed = |row: &Row| row["answer_status"] == "200" && !row.contains_key("void");
+            if is(row, "operation", "bet") && placed(row) {
+                expected.entry(part(row).expect("a bet has a round")).or_default().0 += 1;
+            }
+            if is(row, "rollback", "bet_rollback") {
+                let bet = operations[&row["trans_id"]];
+                match part(bet) {
+                    Some(part) if placed(bet) => {
+                        let counts = expected.entry(part).or_default();
+                        *counts = (counts.0 - 1, counts.1 + 1);
+                    }
+                    Some(part) if bet.contains_key("void") => expected.entry(part).or_default().1 += 1,
+                    Some(_) | None => {}
+                }
+            }
+            if is(row, "operation", "round_finish") {
+                let part = part(row).expect("what is finished is a round");
+                if row["user_id"].starts_with("suspense/") {
+                    ended_for_all.insert(part.0);
+                } else {
+                    expected.entry(part.clone()).or_default();
+                    ended.insert(part);
+                }
+            }
+        }
+        let rows = self.scan(&self.tables.rounds).await;
+        let count = |row: &Row, name| row.get(name).map_or(0, |text| text.parse().unwrap());
+        let key = |row: &Row| (round(row, "round_id").unwrap(), row["user_id"].clone());
+        let found: BTreeMap<_, _> =
+            rows.iter().map(|row| (key(row), (count(row, "bets"), count(row, "rolled_back")))).collect();
+        assert_eq!(
+            found, expected,
+            "bets that stand and that were rolled back: rounds on the left, entries on the right"
+        );
+        for row in &rows {
+            let key = key(row);
+            let finished = row.contains_key("finished_at");
+            let told = ended.contains(&key) || ended_for_all.contains(&key.0);
+            assert!(told || !finished, "{key:?} was finished by nobody");
+            assert!(finished || !ended.contains(&key), "{key:?} is not finished");
+        }
     }
 
     async fn scan(&self, table: &str) -> Vec<Row> {
@@ -558,6 +620,11 @@ pub fn event(method: &str, path: &str, query: &str) -> String {
         "isBase64Encoded": false,
     })
     .to_string()
+}
+
+/// A signed call of the wallet of this process, answered, see [`World::call`].
+pub async fn call_on(app: &App, path: &str, body: &Value) -> String {
+    call_line(&app.wallet(&call_event(path, &body.to_string()), PATIENCE).await)
 }
 
 /// A function URL's event with a call of the wallet, signed as its caller signs.
