@@ -19,9 +19,6 @@ use crate::preset::Preset;
 use crate::store::{self, Opened, StoreError};
 use crate::wallet::{self, Ask, Call, Denied, Happened, Rejection, Route, Seen, Step};
 
-/// The longest that a call may take: its caller waits ten seconds, and then does not know what became of it.
-const BUDGET_MAX: Duration = Duration::from_secs(3);
-
 /// Most accounts that are remembered; beyond that all are forgotten.
 const REMEMBERED_MAX: usize = 10_000;
 
@@ -55,7 +52,6 @@ impl App {
     /// Answers a call of a wallet, given as a function URL's event, within `patience` or the time budget, whichever is
     /// shorter.
     pub async fn wallet(&self, event: &str, patience: Duration) -> Handled {
-        let patience = patience.min(BUDGET_MAX);
         self.answered(event, patience, async |request, deadline| self.called(request, deadline).await).await
     }
 
