@@ -155,6 +155,8 @@ pub fn on_wire<T>(preset: &Preset, request: &Request, look: impl FnOnce(&Wire<'_
         Carrier::Query => Some(Fields::encoded(&request.query)),
         _ if body.len() > BODY_MAX => None,
         Carrier::Form => Some(Fields::encoded(&text)),
+        // What needs no field may come without an object.
+        Carrier::Json if body.is_empty() => Some(Fields::default()),
         Carrier::Json => Fields::json(&text),
     };
     let readable = fields.is_some();

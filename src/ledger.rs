@@ -424,6 +424,8 @@ pub enum Guard {
     Open,
     /// There is no account, or it is closed.
     NotOpen,
+    /// The account is closed to its player.
+    Closed,
     /// Nothing is held in it.
     NothingHeld,
     /// This much must be available.
@@ -534,8 +536,11 @@ fn operations_differ(stored: &Entry, known: &Operation, new: &Entry, asked: &Ope
     fn other<T: PartialEq>(known: Option<&T>, asked: Option<&T>) -> bool {
         known.zip(asked).is_some_and(|(known, asked)| known != asked)
     }
+    fn named(entry: &Entry) -> Option<&UserId> {
+        Some(entry.user_claimed()).filter(|user| !user.is_suspense())
+    }
     let differs = [
-        (stored.user_claimed() != new.user_claimed(), Field::User),
+        (other(named(stored), named(new)), Field::User),
         (stored.currency != new.currency, Field::Currency),
         (known.kind != asked.kind, Field::Kind),
         (other(known.requested.as_ref(), asked.requested.as_ref()), Field::Amount),

@@ -176,6 +176,31 @@ impl Asking<'_> {
     }
 }
 
+/// The pauses of something that met contention and is tried again: each a random part of one that doubles.
+struct Backoff {
+    longest_micros: u64,
+}
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff { longest_micros: PAUSE_MIN_MICROS }
+    }
+}
+
+impl Backoff {
+    /// Waits, unless the deadline comes first.
+    async fn pause(&mut self, asking: &Asking<'_>) -> Result<(), StoreError> {
+        let wake = Instant::now() + Duration::from_micros(fastrand::u64(0..=self.longest_micros));
+        if wake >= asking.deadline {
+            return Err(asking.out_of_time());
+        }
+        tokio::time::sleep_until(wake).await;
+        tally::retry();
+        self.longest_micros = (self.longest_micros * 2).min(PAUSE_MAX_MICROS);
+        Ok(())
+    }
+}
+
 impl Store {
     /// The ledger in these tables.
     pub fn new(client: Client, tables: Tables) -> Store {
@@ -191,7 +216,7 @@ impl Store {
         let asking = Asking { step: Step::Post, subject: posting.entry.trans_id.as_str(), deadline };
         let (parts, actions): (Vec<_>, Vec<_>) =
             self.actions(posting).map_err(|problem| asking.failed(problem))?.into_iter().unzip();
-        let mut pause = PAUSE_MIN_MICROS;
+        let mut backoff = Backoff::default();
         loop {
             // Each request gets a fresh client token from the SDK: one made of the key would turn a duplicate into a
             // success.
@@ -209,13 +234,7 @@ impl Store {
                 Refused::InProgress => {}
                 Refused::Otherwise => return Err(asking.sdk(&error)),
             }
-            let wake = Instant::now() + Duration::from_micros(fastrand::u64(0..=pause));
-            if wake >= deadline {
-                return Err(asking.out_of_time());
-            }
-            tokio::time::sleep_until(wake).await;
-            tally::retry();
-            pause = (pause * 2).min(PAUSE_MAX_MICROS);
+            backoff.pause(&asking).await?;
         }
     }
 
@@ -331,6 +350,7 @@ impl Store {
             let (condition, value, day) = match guard {
                 Guard::Known => ("attribute_exists(user_id)", None, None),
                 Guard::Open => ("attribute_exists(user_id) AND attribute_not_exists(closed_at)", None, None),
+                Guard::Closed => ("attribute_exists(closed_at)", None, None),
                 Guard::NotOpen => ("(attribute_not_exists(user_id) OR attribute_exists(closed_at))", None, None),
                 Guard::NothingHeld => {
                     update = update.expression_attribute_values(":nothing", number(Amount::ZERO));

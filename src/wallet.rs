@@ -86,10 +86,12 @@ pub struct Ask {
     pub key: TransId,
     /// What is asked for.
     pub what: What,
-    /// The player; where a round is finished for all of them, nobody in particular.
+    /// The player; where none is named, nobody in particular, see [`Ask::names_player`].
     pub player: UserId,
-    /// The currency of the player's account.
+    /// The currency that is named, else the wallet's.
     pub currency: Currency,
+    /// Whether that is not the wallet's: only what was done in it can be taken back.
+    pub foreign: bool,
     /// The amount, where one was named.
     pub requested: Option<Amount>,
     /// The round.
@@ -98,6 +100,13 @@ pub struct Ask {
     pub game_id: Option<String>,
     /// The request.
     pub evidence: Evidence,
+}
+
+impl Ask {
+    /// Whether it names a player. A round that is finished for all does not, and a rollback need not.
+    pub fn names_player(&self) -> bool {
+        !self.player.is_suspense()
+    }
 }
 
 /// What is asked for.
@@ -258,8 +267,10 @@ impl Happened {
 pub enum Denied {
     /// No such player.
     UnknownPlayer,
-    /// The player's account is closed.
-    ClosedAccount,
+    /// It names another currency than the wallet's.
+    OtherCurrency,
+    /// It takes back what never came, and names no player.
+    NoPlayer,
     /// Nothing is known under what the rollback names, and the settings want that refused.
     UnknownOriginal,
     /// What the rollback names is another kind of operation.
@@ -270,14 +281,21 @@ pub enum Denied {
 
 impl Denied {
     /// Everything.
-    pub const ALL: [Denied; 5] =
-        [Denied::UnknownPlayer, Denied::ClosedAccount, Denied::UnknownOriginal, Denied::OtherKind, Denied::OutOfRange];
+    pub const ALL: [Denied; 6] = [
+        Denied::UnknownPlayer,
+        Denied::OtherCurrency,
+        Denied::NoPlayer,
+        Denied::UnknownOriginal,
+        Denied::OtherKind,
+        Denied::OutOfRange,
+    ];
 
     /// The outcome's name in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Denied::UnknownPlayer => "unknown_player",
-            Denied::ClosedAccount => "closed_account",
+            Denied::OtherCurrency => "other_currency",
+            Denied::NoPlayer => "no_player",
             Denied::UnknownOriginal => "unknown_original",
             Denied::OtherKind => "other_kind",
             Denied::OutOfRange => "out_of_range",
@@ -288,7 +306,8 @@ impl Denied {
     pub fn answer(self) -> Answer {
         match self {
             Denied::UnknownPlayer => error(404, "player not found"),
-            Denied::ClosedAccount => error(403, "account closed"),
+            Denied::OtherCurrency => error(400, "not the currency of this wallet"),
+            Denied::NoPlayer => error(400, "the rollback of what never came must name its player"),
             Denied::UnknownOriginal => error(404, "original transaction not found"),
             Denied::OtherKind => error(400, "the original transaction is of another kind"),
             Denied::OutOfRange => error(503, "balance out of range"),
@@ -364,7 +383,10 @@ fn call(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call,
         Path::Ping => return Ok(Call::Ping),
         Path::Balance => {
             let player = form.required(&preset.parameters.user_id, player);
-            form.optional(&names.currency, |value| same_currency(value, currency));
+            let named = form.optional(&names.currency, named_currency);
+            if named.is_some_and(|named| named != *currency) {
+                form.faults.push(Fault { parameter: names.currency.clone(), why: Why::Currency });
+            }
             let player = player.filter(|_| form.faults.is_empty()).ok_or(form.faults)?;
             return Ok(Call::Balance(player, currency.clone()));
         }
@@ -373,8 +395,10 @@ fn call(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call,
     let Identity::Field(key_name) = &preset.parameters.trans_id else { return Err(form.faults) };
     let key = form.required(key_name, |value| key(&preset.network, value));
     let named = match kind {
-        OperationKind::RoundFinish => form.optional(&preset.parameters.user_id, player),
-        _ => form.required(&preset.parameters.user_id, player),
+        OperationKind::Bet | OperationKind::Win => form.required(&preset.parameters.user_id, player),
+        OperationKind::BetRollback | OperationKind::WinRollback | OperationKind::RoundFinish => {
+            form.optional(&preset.parameters.user_id, player)
+        }
     };
     let amount_name = &preset.parameters.amount;
     let (requested, what) = match kind {
@@ -399,7 +423,7 @@ fn call(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call,
         OperationKind::BetRollback | OperationKind::WinRollback => form.optional(&names.round_id, round_of),
         _ => form.required(&names.round_id, round_of),
     };
-    form.optional(&names.currency, |value| same_currency(value, currency));
+    let named_currency = form.optional(&names.currency, named_currency);
     let game_id = wire.fields.lenient(&names.game_id);
     let game_id = game_id.map(|text| cut(text.replace(char::is_control, " "), GAME_ID_MAX));
     let evidence = Evidence {
@@ -410,8 +434,9 @@ fn call(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call,
     };
     let (true, Some(key), Some(what)) = (form.faults.is_empty(), key, what) else { return Err(form.faults) };
     let player = named.unwrap_or_else(|| UserId::suspense(&preset.network));
-    let currency = currency.clone();
-    Ok(Call::Ask(Box::new(Ask { key, what, player, currency, requested, round, game_id, evidence })))
+    let foreign = named_currency.as_ref().is_some_and(|named| named != currency);
+    let currency = named_currency.unwrap_or_else(|| currency.clone());
+    Ok(Call::Ask(Box::new(Ask { key, what, player, currency, foreign, requested, round, game_id, evidence })))
 }
 
 /// The fields of a verified request, and what is wrong with them.
@@ -423,14 +448,19 @@ struct Form<'a> {
 impl Form<'_> {
     /// Reads a field that must be there: anything doubtful in it is a fault.
     fn required<T>(&mut self, name: &str, parse: impl FnOnce(&Value<'_>) -> Result<T, Why>) -> Option<T> {
-        let checked = self.fields.strict(name).and_then(|_| self.fields.once(name)).map_err(Why::Doubt);
-        let result = checked.and_then(parse);
+        let result = self.there(name).map_err(Why::Doubt).and_then(parse);
         result.map_err(|why| self.faults.push(Fault { parameter: name.to_owned(), why })).ok()
+    }
+
+    /// The value of a field that is there, once and not empty. Nobody replaces macros in a call: braces are part of an id.
+    fn there(&self, name: &str) -> Result<&Value<'_>, Doubt> {
+        let value = self.fields.once(name)?;
+        if value.strict()?.is_empty() { Err(Doubt::Missing) } else { Ok(value) }
     }
 
     /// Reads a field that may be missing or empty; where it is there, anything doubtful in it is a fault.
     fn optional<T>(&mut self, name: &str, parse: impl FnOnce(&Value<'_>) -> Result<T, Why>) -> Option<T> {
-        match self.fields.strict(name) {
+        match self.there(name) {
             Err(Doubt::Missing) => None,
             _ => self.required(name, parse),
         }
@@ -488,8 +518,8 @@ fn two_places() -> Scale {
     Scale::new(DECIMALS).expect("a scale has up to eight decimals")
 }
 
-fn same_currency(value: &Value<'_>, currency: &Currency) -> Result<(), Why> {
-    if value.strict()? == currency.as_str() { Ok(()) } else { Err(Why::Currency) }
+fn named_currency(value: &Value<'_>) -> Result<Currency, Why> {
+    Ok(Currency::new(&value.strict()?)?)
 }
 
 /// What has to be done next for an ask, given what is seen.
@@ -550,11 +580,20 @@ fn as_seen(account: &Account) -> Vec<Guard> {
     vec![if account.closed { Guard::Known } else { Guard::Open }, Guard::Exactly(account.available)]
 }
 
+/// That a call names no other currency than the wallet's. What names one was meant for another wallet, or for this one before
+/// its settings changed.
+fn in_our_currency(ask: &Ask) -> Result<(), Stop> {
+    if ask.foreign { Err(Stop::deny(Denied::OtherCurrency)) } else { Ok(()) }
+}
+
 /// Takes a stake, never more than is there.
 fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
+    in_our_currency(ask)?;
     let account = seen.account(&ask.player, &ask.currency)?;
     if account.closed {
-        return Err(Stop::deny(Denied::ClosedAccount));
+        // Kept as any refusal is: a copy on its way must not be taken once the account is open again.
+        let entry = answered(asked(ask, now), StoredAnswer::of(&error(403, "account closed")));
+        return Ok((Posting { guards: vec![Guard::Closed], ..Posting::of(entry) }, Happened::Refused));
     }
     let guards = as_seen(&account);
     if account.available < stake {
@@ -570,6 +609,7 @@ fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
 
 /// Pays a win. That its round is live is a condition of the posting; only where it fails is the round looked at.
 fn win(wallet: &Wallet, ask: &Ask, amount: Amount, seen: &Seen, now: Timestamp) -> Planned {
+    in_our_currency(ask)?;
     let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, amount)?;
     let guards = as_seen(&account);
@@ -630,6 +670,9 @@ fn rollback(
             Unseen::Tombstone => void(ask, original, kind, seen, now),
         };
     };
+    if ask.foreign && ask.currency != taken.currency {
+        return Err(Stop::deny(Denied::OtherCurrency));
+    }
     let account = seen.account(&taken.user, &taken.currency)?;
     let change = taken.amount.negated();
     let guards = as_seen(&account);
@@ -640,6 +683,7 @@ fn rollback(
         return Ok((Posting { guards, ..Posting::of(entry) }, Happened::Declined));
     }
     let entry = moving(entry, account.available, change)?;
+    let mark = mark(&entry, original);
     let mut cases = Vec::new();
     if spent {
         let detail =
@@ -653,26 +697,30 @@ fn rollback(
             taken.user_claimed(),
             taken.user
         );
-        cases.push(Case::about(CaseKind::Conflict(Field::User), &entry, detail));
+        cases.push(Case::about(CaseKind::Conflict(Field::User), &mark, detail));
     }
     if let Some((named, known)) = ask.requested.zip(operation.requested).filter(|(named, known)| named != known) {
         let detail = format!(
             "The rollback names an amount of {named}, the operation that it takes back {known}: {} moved.",
             entry.amount
         );
-        cases.push(Case::about(CaseKind::Conflict(Field::Amount), &entry, detail));
+        cases.push(Case::about(CaseKind::Conflict(Field::Amount), &mark, detail));
     }
     cases.extend(to_a_closed_account(&account, &entry));
     let counted = kind == OperationKind::Bet && operation.answer.status == 200;
     let round = operation.round.as_ref().filter(|_| counted);
     let round = turn(round, &taken.user, Turn::RolledBack);
     let happened = if change.is_zero() { Happened::NothingToRollBack } else { Happened::RolledBack };
-    Ok((Posting { companions: vec![mark(&entry, original)], guards, round, cases, ..Posting::of(entry) }, happened))
+    Ok((Posting { companions: vec![mark], guards, round, cases, ..Posting::of(entry) }, happened))
 }
 
 /// Records the rollback of an operation that never came, and a tombstone where that would be: should it still come, it is
 /// refused.
 fn void(ask: &Ask, original: &TransId, kind: OperationKind, seen: &Seen, now: Timestamp) -> Planned {
+    in_our_currency(ask)?;
+    if !ask.names_player() {
+        return Err(Stop::deny(Denied::NoPlayer));
+    }
     let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, Amount::ZERO)?;
     let tombstone = Entry {
@@ -707,6 +755,7 @@ fn mark(rollback: &Entry, original: &TransId) -> Entry {
 
 /// Finishes a round for its player, or for all in it.
 fn finish(ask: &Ask, for_all: bool, seen: &Seen, now: Timestamp) -> Planned {
+    in_our_currency(ask)?;
     let entry = asked(ask, now);
     let body = format!(r#"{{"transaction_id":{},"status":"SUCCESS"}}"#, json(entry.trans_id.as_str()));
     let posting = Posting::of(answered(entry, StoredAnswer { status: 200, body }));
@@ -745,11 +794,15 @@ fn asked(ask: &Ask, now: Timestamp) -> Entry {
     }
 }
 
-/// The entry on the account that another one is on.
+/// The entry on the account that another one is on, and in its round where it names none.
 fn on_account_of(mut entry: Entry, other: &Entry) -> Entry {
     entry.currency = other.currency.clone();
-    if entry.user != other.user {
-        entry.user_received = Some(std::mem::replace(&mut entry.user, other.user.clone()));
+    let named = std::mem::replace(&mut entry.user, other.user.clone());
+    entry.user_received = Some(named).filter(|named| *named != other.user && !named.is_suspense());
+    if let (Some(operation), Some(of_other)) = (&mut entry.operation, &other.operation)
+        && operation.round.is_none()
+    {
+        operation.round.clone_from(&of_other.round);
     }
     entry
 }
@@ -864,6 +917,13 @@ pub fn balance(account: Option<Account>, currency: &Currency) -> Answer {
     let Some(account) = account else { return Denied::UnknownPlayer.answer() };
     let available = account.available.fixed(two_places());
     Answer::json(200, format!(r#"{{"balance":{available},"currency":{}}}"#, json(currency.as_str())))
+}
+
+/// The answer to a path that leads to no wallet. One of ours is not refused for good: that nobody knows whose it is may be
+/// the settings' fault, and what is refused is not sent again.
+pub fn astray(path: &str) -> Answer {
+    let ours = PATHS.iter().any(|(known, _)| path.ends_with(known));
+    if ours { try_again() } else { error(404, "no such path") }
 }
 
 /// The answer to a request that asks for nothing.

@@ -60,7 +60,7 @@ impl App {
             return Handled::new(wallet::try_again(), "unavailable");
         };
         let Some(route) = wallet::route(&in_force.networks, &request.path) else {
-            return Handled::new(wallet::refuse(&Rejection::UnknownNetwork), Rejection::UnknownNetwork.as_str());
+            return Handled::new(wallet::astray(&request.path), Rejection::UnknownNetwork.as_str());
         };
         let preset = route.preset;
         let read = |keys: &[_]| wallet::read(&route, keys, &self.config.coins.currency, request);
@@ -149,7 +149,7 @@ impl App {
                     return self.concluded(posting, Happened::Duplicate, &outcome, &seen, deadline).await;
                 }
                 // What is remembered only saves a read: nothing is denied for it.
-                Step::Deny(_) if std::mem::take(&mut guessed) => seen.account = None,
+                Step::Deny(_) if std::mem::take(&mut guessed) => (seen.account, seen.known) = (None, None),
                 Step::Deny(denied) => {
                     let (answer, outcome) = (denied.answer(), denied.as_str());
                     return Ok(Settled { answer, outcome, moved: None, cases: Vec::new() });

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 const INDEX: &str = "open";
 
 /// What of a conversation cases are about.
-const ABOUT: [Status; 3] = [Status::Credit, Status::Reversal, Status::Operation];
+const ABOUT: [Status; 4] = [Status::Credit, Status::Reversal, Status::Operation, Status::Rollback];
 
 // So many items are read with one request at most.
 const _: () = assert!(CaseKind::ALL.len() * ABOUT.len() <= 100);
