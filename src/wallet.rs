@@ -956,3 +956,64 @@ fn error(status: u16, text: &str) -> Answer {
 fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    /// How an answer prints an amount that was sent so.
+    fn printed(value: &Value<'_>) -> Result<String, Why> {
+        amount(value).map(|amount| amount.fixed(two_places()))
+    }
+
+    proptest! {
+        #[test]
+        fn an_amount_of_two_places_is_read_and_printed_as_it_is(cents in 0u64..10u64.pow(17), places in 0usize..=2) {
+            let text = format!("{}.{:02}", cents / 100, cents % 100);
+            prop_assert_eq!(printed(&Value::Plain(text.as_str().into())), Ok(text.clone()));
+            // Zeros at the end may be left out, and may be more.
+            let shorter = format!("{}.{:0places$}", cents / 100, 0);
+            prop_assert_eq!(printed(&Value::Plain(shorter.into())), Ok(format!("{}.00", cents / 100)));
+            let longer = format!("0{text}000");
+            prop_assert_eq!(printed(&Value::Plain(longer.into())), Ok(text.clone()));
+            // As a number it is the same, up to the digits that a float holds.
+            let literal = printed(&Value::Literal(&text));
+            let digits = cents.to_string().trim_end_matches('0').len();
+            prop_assert_eq!(literal, if digits > FLOAT_DIGITS { Err(Why::Inexact) } else { Ok(text.clone()) });
+        }
+
+        #[test]
+        fn a_number_that_a_float_made_of_an_amount_is_read_as_that_amount(cents in 0u32..) {
+            // What JavaScript, Python and Rust alike print of a float is its shortest text.
+            let float = f64::from(cents) / 100.0;
+            let text = serde_json::to_string(&float).unwrap();
+            prop_assert_eq!(printed(&Value::Literal(&text)), Ok(format!("{}.{:02}", cents / 100, cents % 100)));
+        }
+
+        #[test]
+        fn an_amount_with_more_places_or_below_zero_is_refused(whole in 0u64..10u64.pow(12), places in "[0-9]{2,5}[1-9]") {
+            let text = format!("{whole}.{places}");
+            prop_assert_eq!(printed(&Value::Literal(&text)), Err(Why::Decimals));
+            prop_assert_eq!(printed(&Value::Plain(text.as_str().into())), Err(Why::Decimals));
+            let negative = format!("-{text}");
+            prop_assert_eq!(printed(&Value::Literal(&negative)), Err(Why::Negative));
+        }
+
+        #[test]
+        fn any_text_is_an_amount_of_two_places_or_refused(text in "[0-9.eE+-]{0,24}|.{0,24}") {
+            for value in [Value::Plain(text.as_str().into()), Value::Literal(&text)] {
+                let Ok(printed) = printed(&value) else { continue };
+                // Whoever is told of an amount reads the same one that we read.
+                let value = text.trim_start_matches('-').trim_start_matches('0').trim_end_matches('.');
+                let expected = printed.trim_start_matches('0').trim_end_matches('.');
+                let cut = |text: &str| match text.split_once('.') {
+                    Some((whole, places)) => format!("{whole}.{:0<2}", places.trim_end_matches('0')),
+                    None => format!("{text}.00"),
+                };
+                prop_assert_eq!(cut(value), cut(expected));
+            }
+        }
+    }
+}

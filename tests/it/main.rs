@@ -18,7 +18,7 @@ mod local; // local mode's server as a process
 mod networks; // every network that is shipped, played from its event files
 mod offerwall; // byte-exact answers, and any garbage
 mod pitfalls; // every way in which postbacks were got wrong before
-mod process; // the release binary, killed at random points
+mod process; // the release binaries, killed at random points
 mod reconcile; // a network's statement against entries
 mod recipes; // every way to sign, each network a TOML string
 mod vectors; // signatures that networks published

@@ -1,6 +1,7 @@
-//! The release binary itself, built as it is deployed, on Lambda's runtime API: killed at random points in a stream of
-//! credits, duplicates and reversals, restarted and told again, until the books balance.
+//! The release binaries themselves, built as they are deployed, on Lambda's runtime API: killed at random points in a stream
+//! of credits, duplicates and reversals, or of a wallet's calls, restarted and told again, until the books balance.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -12,25 +13,19 @@ use serde_json::Value;
 use crate::faults::Fault;
 use crate::model::{Event, Model};
 use crate::runtime_api::{Bootstrap, InvokeError, RuntimeApi};
-use crate::world::{SECRET, World, check, conversion, event, query, signed};
+use crate::wallet;
+use crate::wallet::simulation::{Traffic, agrees};
+use crate::world::{SECRET, World, call_event, check, check_wallet, conversion, event, query, signed};
 
-/// The release binary, built once with the default features, which contain no emulator.
-fn release_binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
+/// The release binaries, built once with the default features, which contain no emulator, by name.
+fn release_binary(name: &str) -> &'static Path {
+    static BINARIES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    let binaries = BINARIES.get_or_init(|| {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let mut cargo = Command::new(env!("CARGO"));
         cargo
-            .args([
-                "build",
-                "--release",
-                "--locked",
-                "--bin",
-                "offerwall",
-                "--message-format",
-                "json",
-                "--manifest-path",
-            ])
+            .args(["build", "--release", "--locked", "--bin", "offerwall", "--bin", "wallet"])
+            .args(["--message-format", "json", "--manifest-path"])
             .arg(manifest);
         // What `cargo test` tells this process about its package would make build scripts run again, here and afterwards.
         for (name, _) in std::env::vars() {
@@ -39,14 +34,16 @@ fn release_binary() -> &'static Path {
             }
         }
         let output = cargo.stderr(std::process::Stdio::inherit()).output().expect("cargo runs");
-        assert!(output.status.success(), "the release binary builds");
+        assert!(output.status.success(), "the release binaries build");
         let messages = String::from_utf8(output.stdout).expect("cargo's messages are text");
-        let executable = messages.lines().find_map(|line| {
+        let executables = messages.lines().filter_map(|line| {
             let message: Value = serde_json::from_str(line).ok()?;
-            message["executable"].as_str().map(PathBuf::from)
+            let executable = message["executable"].as_str().map(PathBuf::from)?;
+            Some((message["target"]["name"].as_str()?.to_owned(), executable))
         });
-        executable.expect("cargo names the binary that it built")
-    })
+        executables.collect()
+    });
+    binaries.get(name).expect("cargo names the binary that it built")
 }
 
 /// One delivery of a conversion as the event that the function URL makes of it.
@@ -61,17 +58,20 @@ fn line(response: &Value) -> String {
     format!("{} {}", response["statusCode"], response["body"].as_str().expect("a text body"))
 }
 
-fn start(world: &World, api: &RuntimeApi) -> Bootstrap {
-    Bootstrap::spawn(release_binary(), &world.variables, api)
+fn start(binary: &str, world: &World, api: &RuntimeApi) -> Bootstrap {
+    Bootstrap::spawn(release_binary(binary), &world.variables, api)
 }
 
 #[tokio::test]
-async fn the_release_binary_contains_no_emulator() {
-    let bytes = std::fs::read(release_binary()).unwrap();
-    let contains = |text: &str| bytes.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text.as_bytes()));
-    assert!(contains("TransactWriteItems"), "this looks for texts in the right file");
-    for text in ["dynoxide", "sqlite", "local-secret"] {
-        assert!(!contains(text), "{text}");
+async fn the_release_binaries_contain_no_emulator() {
+    for binary in ["offerwall", "wallet"] {
+        let bytes = std::fs::read(release_binary(binary)).unwrap();
+        let contains =
+            |text: &str| bytes.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text.as_bytes()));
+        assert!(contains("TransactWriteItems"), "this looks for texts in the right file");
+        for text in ["dynoxide", "sqlite", "local-secret"] {
+            assert!(!contains(text), "{binary}: {text}");
+        }
     }
 }
 
@@ -83,7 +83,7 @@ async fn the_release_binary_answers_a_function_url_and_logs_no_secret() {
         let mut variables = world.variables.clone();
         variables.insert("LOG_LEVEL".into(), "trace".into());
         let before = world.proxy.connections().len();
-        let mut function = Bootstrap::spawn(release_binary(), &variables, &api);
+        let mut function = Bootstrap::spawn(release_binary("offerwall"), &variables, &api);
         api.ready().await.unwrap();
         let opened = world.proxy.connections().split_off(before);
         assert_eq!(opened, [1], "the connection is open before the first event, by the reading of the settings");
@@ -126,7 +126,7 @@ async fn an_environment_with_faults_ends_the_start_with_all_of_them_in_one_line(
         let mut variables = world.variables.clone();
         variables.insert("COIN_DECIMALS".into(), "many".into());
         variables.insert("NETWORK_SECRETS".into(), "hunter2".into());
-        let mut function = Bootstrap::spawn(release_binary(), &variables, &api);
+        let mut function = Bootstrap::spawn(release_binary("offerwall"), &variables, &api);
         api.ready().await.unwrap_err();
         function.ended().await;
         let log = function.output();
@@ -137,14 +137,70 @@ async fn an_environment_with_faults_ends_the_start_with_all_of_them_in_one_line(
     .await;
 }
 
+/// A release binary that dies on the way to its answer, twice in five times, and is started again.
+struct Mortal<'a> {
+    binary: &'static str,
+    world: &'a World,
+    api: RuntimeApi,
+    function: Bootstrap,
+    rng: Rng,
+    kills: usize,
+}
+
+impl<'a> Mortal<'a> {
+    async fn start(binary: &'static str, world: &'a World, rng: Rng) -> Mortal<'a> {
+        let api = RuntimeApi::start().await;
+        let function = start(binary, world, &api);
+        Mortal { binary, world, api, function, rng, kills: 0 }
+    }
+
+    /// The answer to an event, which is sent again until there is one.
+    async fn answer(&mut self, event: &str) -> Value {
+        let Mortal { binary, world, api, function, rng, kills } = self;
+        loop {
+            let dies = rng.u8(..5) < 2;
+            // Before or after its first, second or third request is committed, or at whatever it does at some moment.
+            match (dies, rng.u8(..4)) {
+                (false, _) => world.proxy.plan(|_| Fault::None),
+                (true, 0) => world.proxy.script([Fault::Stall]),
+                (true, 1) => world.proxy.script([Fault::StallAfterCommit]),
+                (true, 2) => world.proxy.script([Fault::None, Fault::StallAfterCommit]),
+                (true, _) => world.proxy.script([Fault::None, Fault::None, Fault::StallAfterCommit]),
+            }
+            let seen = world.proxy.requests().len();
+            let answer = api.invoke(event, DEADLINE);
+            let murder = async {
+                if dies {
+                    let moment = tokio::time::Duration::from_micros(rng.u64(..15_000));
+                    let asked = async {
+                        while world.proxy.requests().len() == seen {
+                            tokio::task::yield_now().await;
+                        }
+                    };
+                    // Whichever comes first: some moment, or its first request.
+                    let _ = tokio::time::timeout(moment, asked).await;
+                    function.kill().await;
+                    // The next one begins in good weather.
+                    world.proxy.plan(|_| Fault::None);
+                    *function = start(binary, world, api);
+                    *kills += 1;
+                }
+            };
+            match tokio::join!(answer, murder).0 {
+                Ok(response) => return response,
+                Err(InvokeError::Gone(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn killed_at_random_points_and_told_again_the_books_balance() {
     check(async |world| {
         let mut rng = Rng::with_seed(7);
-        let api = RuntimeApi::start().await;
-        let mut function = start(world, &api);
+        let mut function = Mortal::start("offerwall", world, rng.fork()).await;
         let mut model = Model::new(false);
-        let mut kills = 0;
         for _ in 0..120 {
             let event = Event {
                 conversation: rng.usize(..25),
@@ -154,50 +210,43 @@ async fn killed_at_random_points_and_told_again_the_books_balance() {
             };
             let (id, user, amount) =
                 (format!("c{}", event.conversation), format!("u{}", event.user), event.amount.to_string());
+            // The network sends again until it hears 200.
             let delivery = delivery(&id, if event.reversal { "2" } else { "1" }, &user, &amount);
-            // The network sends again until it hears 200; twice in five times the function dies on the way.
-            loop {
-                let dies = rng.u8(..5) < 2;
-                // Before or after its first or second request is committed, or at whatever it does at some moment.
-                match (dies, rng.u8(..3)) {
-                    (false, _) => world.proxy.plan(|_| Fault::None),
-                    (true, 0) => world.proxy.script([Fault::Stall]),
-                    (true, 1) => world.proxy.script([Fault::StallAfterCommit]),
-                    (true, _) => world.proxy.script([Fault::None, Fault::StallAfterCommit]),
-                }
-                let seen = world.proxy.requests().len();
-                let answer = api.invoke(&delivery, DEADLINE);
-                let murder = async {
-                    if dies {
-                        let moment = tokio::time::Duration::from_micros(rng.u64(..15_000));
-                        let asked = async {
-                            while world.proxy.requests().len() == seen {
-                                tokio::task::yield_now().await;
-                            }
-                        };
-                        // Whichever comes first: some moment, or its first request.
-                        let _ = tokio::time::timeout(moment, asked).await;
-                        function.kill().await;
-                        function = start(world, &api);
-                        kills += 1;
-                    }
-                };
-                match tokio::join!(answer, murder).0 {
-                    Ok(response) => {
-                        assert!(line(&response).starts_with("200 ok"), "{response}");
-                        break;
-                    }
-                    Err(InvokeError::Gone(_)) => {}
-                    Err(other) => panic!("{other}"),
-                }
-            }
+            let response = function.answer(&delivery).await;
+            assert!(line(&response).starts_with("200 ok"), "{response}");
             model.tell(event);
             world.proxy.settled().await;
             for user in 0..3 {
                 assert_eq!(world.balance(&format!("u{user}")).await, model.balance(user).to_string(), "{event:?}");
             }
         }
-        assert!(kills > 30, "{kills} kills");
+        assert!(function.kills > 30, "{} kills", function.kills);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wallet_killed_at_random_points_and_called_again_agrees_with_the_model_to_the_byte() {
+    check_wallet("", async |world| {
+        let mut function = Mortal::start("wallet", world, Rng::with_seed(7)).await;
+        let mut model = wallet::model::Model::new(false);
+        for player in 0..3 {
+            let player = format!("p{player}");
+            world.fund(&player, "20").await;
+            model.fund(&player, 2_000);
+        }
+        let mut traffic = Traffic::new(7, 3);
+        for _ in 0..120 {
+            let call = traffic.call();
+            let response = function.answer(&call_event(call.path(), &call.body(false).to_string())).await;
+            let (expected, known) = model.tell(&call);
+            assert_eq!(line(&response), expected, "{call:?}");
+            let replayed = response["headers"]["idempotent-replayed"] == "true";
+            assert!(replayed || !known, "{call:?} is known, and came to {response}");
+            world.proxy.settled().await;
+            agrees(world, &model, &format!("{call:?}")).await;
+        }
+        assert!(function.kills > 30, "{} kills", function.kills);
     })
     .await;
 }

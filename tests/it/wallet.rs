@@ -14,7 +14,7 @@ pub mod model; // what should be true of players and keys: the oracle
 mod refusals; // what asks for nothing: garbage, forgeries, paths
 mod repeats; // the source document's table of repeats, its timeline, and copies at once
 mod rollbacks; // what is taken back, in any order
-mod simulation; // random operations of many players with faults against the model
+pub mod simulation; // random operations of many players with faults against the model
 mod wins; // wins in doubtful rounds, and closed accounts
 
 /// A bet in round 1 and no game.

@@ -1,7 +1,7 @@
 //! What should be true of players and keys, in a few lines: the oracle that the simulations compare the real thing with.
 //!
-//! Knows keys, players, rounds and amounts in whole cents, under the default settings, and nothing of how anything is
-//! stored, sent or raced.
+//! Knows keys, players, rounds and amounts in whole cents, under the default settings or those that refuse whatever may be
+//! refused, and nothing of how anything is stored, sent or raced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +53,8 @@ struct Part {
 /// The whole world as it should be.
 #[derive(Default)]
 pub struct Model {
+    /// Whether what is doubtful is refused.
+    strict: bool,
     balances: BTreeMap<String, i64>,
     keys: BTreeMap<String, Known>,
     /// What the first rollback of each operation heard.
@@ -93,7 +95,16 @@ impl Call {
     }
 }
 
+/// The settings that refuse whatever may be refused.
+pub const STRICT: &str =
+    "unseen = \"not_found\"\nspent_win = \"refuse\"\nwin_without_bet = \"refuse\"\nwin_after_end = \"refuse\"";
+
 impl Model {
+    /// A world in which nothing happened yet, under the default settings or under [`STRICT`].
+    pub fn new(strict: bool) -> Model {
+        Model { strict, ..Model::default() }
+    }
+
     /// A player with this many cents.
     pub fn fund(&mut self, player: &str, cents: i64) {
         self.balances.insert(player.to_owned(), cents);
@@ -148,12 +159,17 @@ impl Model {
             return unknown_player();
         }
         let part = self.parts.get(&(call.round.unwrap(), player.clone()));
-        let doubt = match part {
-            Some(part) if part.bets > 0 && !part.finished => None,
-            Some(part) if part.finished || part.rolled_back > 0 => Some("win_after_end"),
-            Some(_) | None => Some("win_without_bet"),
+        let (doubt, why) = match part {
+            Some(part) if part.bets > 0 && !part.finished => return self.apply(call, &player, amount),
+            Some(part) if part.finished || part.rolled_back > 0 => {
+                ("win_after_end", "the round was finished or rolled back")
+            }
+            Some(_) | None => ("win_without_bet", "there is no bet in the round"),
         };
-        self.cases.extend(doubt.map(|doubt| format!("{doubt}/19flip/{}/operation", call.key)));
+        if self.strict {
+            return self.keep(call, &player, 0, format!(r#"409 {{"error":"{why}"}}"#));
+        }
+        self.cases.insert(format!("{doubt}/19flip/{}/operation", call.key));
         self.apply(call, &player, amount)
     }
 
@@ -161,6 +177,9 @@ impl Model {
         let original = call.original.clone().unwrap();
         let named = call.player.clone().unwrap();
         let Some(taken) = self.keys.get(&original) else {
+            if self.strict {
+                return r#"404 {"error":"original transaction not found"}"#.into();
+            }
             if !self.balances.contains_key(&named) {
                 return unknown_player();
             }
@@ -182,7 +201,11 @@ impl Model {
             return self.keep(call, &player, 0, first.clone());
         }
         let case = |kind: &str, end: &str| format!("{kind}/19flip/{}/operation{end}", call.key);
-        if change < 0 && self.balances[&player] < -change {
+        let balance = self.balances[&player];
+        if change < 0 && balance < -change {
+            if self.strict {
+                return self.keep(call, &player, 0, declined(&print(balance)));
+            }
             self.cases.insert(case("overdrawn", ""));
         }
         if named != player {

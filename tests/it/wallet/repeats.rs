@@ -146,7 +146,9 @@ async fn a_first_attempt_that_its_caller_and_its_process_gave_up_reaches_the_led
 {
     check_deployed(async |world| {
         world.fund("7", "10").await;
+        // The second attempt's process knows the balance, so that its first request is the transaction.
         let other = world.redeployed(&[]).await;
+        call_on(&other, "/balance", &json!({"player_id": "7"})).await;
         world.proxy.take();
         let bet = &bet("b-1", "7", "4");
         first_transaction_meets(world, Fault::Overtaken);
