@@ -71,7 +71,7 @@ async fn an_amount_that_is_not_exact_is_refused_and_named() {
             (r#""0x10""#, PLAIN),
             (r#""१२""#, PLAIN),
             (r#""1\u0000""#, PLAIN),
-            (r#""{amount}""#, "a macro that the network did not replace"),
+            (r#""{amount}""#, PLAIN),
             (r#""\ud800""#, "no text"),
             ("12345678901234.56", INEXACT),
             ("1234567890123456", INEXACT),
@@ -146,20 +146,23 @@ async fn a_field_that_cannot_be_used_is_named_with_the_reason() {
             ("player_id", Value::Null, "missing"),
             ("player_id", json!(7.5), "neither a whole number nor a string"),
             ("player_id", json!("suspense/19flip"), "begins with `suspense/`, which is kept for money without a user"),
-            ("player_id", json!("{player}"), "a macro that the network did not replace"),
             ("player_id", json!(long), "longer than 128 bytes"),
             ("round_id", Value::Null, "missing"),
             ("round_id", json!([]), "no text"),
             ("round_id", json!(1.5), "neither a whole number nor a string"),
             ("round_id", json!("x".repeat(65)), "longer than 64 bytes"),
-            ("currency", json!("EUR"), "not the currency of this wallet"),
-            ("currency", json!("Coins"), "not the currency of this wallet"),
+            ("currency", json!("US Dollars"), "not made of letters, digits, hyphens and underscores"),
             ("currency", json!(["coins"]), "no text"),
         ];
         for (field, value, why) in cases {
             let body = with(bet("b-1", "7", "1"), json!({field: value}));
             let expected = format!(r#"400 {{"error":"{field}: {why}"}}"#);
             assert_eq!(world.call("/bet/debit", &body).await, expected, "{body}");
+        }
+        for currency in ["EUR", "Coins"] {
+            let body = with(bet("b-1", "7", "1"), json!({"currency": currency}));
+            let other = r#"400 {"error":"not the currency of this wallet"}"#;
+            assert_eq!(world.call("/bet/debit", &body).await, other, "{body}");
         }
         for (original, why) in [
             (Value::Null, "missing"),
@@ -324,7 +327,6 @@ async fn another_method_is_405_and_another_path_404() {
             "/bet/debit/x",
             "/bet/debit%20",
             "/bet/debit?x=1",
-            "//bet/debit",
             "/Bet/debit",
             "/bet/credit",
             "/win/debit",
@@ -333,18 +335,17 @@ async fn another_method_is_405_and_another_path_404() {
             "/pingpong",
             "/19flip",
             "/19flip/",
-            "/19flipbet/debit",
-            "/19flip/19flip/bet/debit",
             "/19flip/bet/debit/",
-            "/19FLIP/bet/debit",
-            "/standard/bet/debit",
-            "/other/bet/debit",
         ] {
             assert_eq!(answer(world, path, "{}").await, r#"404 {"error":"no such path"}"#, "{path}");
         }
+        // What ends as one of ours may be meant for a wallet that is not enabled yet, or any more: it must come again.
+        for path in ["//bet/debit", "/19flip/19flip/bet/debit", "/19FLIP/bet/debit", "/standard/bet/debit", "/other/ping"] {
+            assert_eq!(answer(world, path, "{}").await, TRY_AGAIN, "{path}");
+        }
         nothing_happened(world).await;
-        for path in ["/ping", "/19flip/ping"] {
-            assert_eq!(answer(world, path, "{}").await, r#"200 {"status":"SUCCESS"}"#);
+        for (path, body) in [("/ping", "{}"), ("/19flip/ping", "{}"), ("/ping", "")] {
+            assert_eq!(answer(world, path, body).await, r#"200 {"status":"SUCCESS"}"#);
         }
     })
     .await;
@@ -365,7 +366,7 @@ async fn of_two_wallets_each_has_its_name_in_front_of_its_paths_and_a_secret_and
             let event = call_event_with(path, &body, &hex::encode(mac.finalize().into_bytes()));
             call_line(&world.app.wallet(&event, PATIENCE).await)
         };
-        let (unknown, bad) = (r#"404 {"error":"no such path"}"#, r#"401 {"error":"bad signature"}"#);
+        let (unknown, bad) = (TRY_AGAIN, r#"401 {"error":"bad signature"}"#);
         assert_eq!(told("/bet/debit", SECRET).await, unknown, "whose path that is, nobody can say");
         assert_eq!(told("/19flip/bet/debit", "another").await, bad);
         assert_eq!(told("/19flip-b/bet/debit", SECRET).await, bad);

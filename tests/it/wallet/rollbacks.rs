@@ -174,7 +174,7 @@ async fn a_rollback_that_names_another_player_or_amount_takes_back_what_moved_of
             applied("r-3", "7.00", "10.00")
         );
         assert_eq!((world.balance("7").await, world.balance("8").await), ("10".into(), "10".into()));
-        let expected = ["r-1/operation/user", "r-2/operation/amount", "r-3/operation/user"];
+        let expected = ["b-1/rollback/user", "b-2/rollback/amount", "b-3/rollback/user"];
         assert_eq!(world.case_ids().await, expected.map(|case| format!("conflict/19flip/{case}")));
     })
     .await;

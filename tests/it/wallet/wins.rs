@@ -146,20 +146,20 @@ async fn a_finish_that_comes_again_does_not_finish_what_began_after_it() {
 }
 
 #[tokio::test]
-async fn a_closed_account_takes_no_bet_and_nothing_of_that_is_kept() {
+async fn a_closed_account_takes_no_bet_and_what_was_refused_stays_so_once_it_is_open_again() {
     check_wallet("", async |world| {
         world.fund("7", "10").await;
         world.call("/bet/debit", &bet("b-1", "7", "10")).await;
         world.cash("7", "leave", Action::Close).await;
         let closed = r#"403 {"error":"account closed"}"#;
-        for _ in 0..2 {
-            assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "0")).await, closed);
-        }
+        assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "0")).await, closed);
+        assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "0")).await, again(closed));
         // What is known already hears its answer.
         assert_eq!(world.call("/bet/debit", &bet("b-1", "7", "10")).await, again(&applied("b-1", "10.00", "0.00")));
         // This process has seen that it is closed, and believes its eyes no longer than that.
         world.cash("7", "return", Action::Open).await;
-        assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "0")).await, applied("b-2", "0.00", "0.00"));
+        assert_eq!(world.call("/bet/debit", &bet("b-3", "7", "0")).await, applied("b-3", "0.00", "0.00"));
+        assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "0")).await, again(closed));
     })
     .await;
 }
