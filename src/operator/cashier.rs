@@ -10,7 +10,7 @@ use super::wallet::wallets;
 use super::{CannotRun, Ledger, deadline};
 use crate::cashier::{self, Action};
 use crate::id::{Currency, UserId};
-use crate::ledger::{Account, Decision, Entry, Outcome, Refusal};
+use crate::ledger::{Account, Decision, Entry, Outcome, Refusal, Status};
 use crate::money::{Amount, Received, Scale};
 use crate::terminal::{Lines, Reply};
 
@@ -67,7 +67,10 @@ pub async fn act(
     let posting = cashier::posting(action, trans_id, (user, currency), decision, now);
     match ledger.store.post(&posting, deadline()).await? {
         Outcome::Posted => {
-            let lines = moved(&ledger.store, &posting).await;
+            let lines = match action {
+                Action::Open | Action::Close => stands(&posting.entry),
+                Action::Deposit(_) | Action::Withdraw(_) => moved(&ledger.store, &posting).await,
+            };
             Ok(Reply::fine(lines, json!({"entry": entry_json(&posting.entry), "known": false})))
         }
         Outcome::Replayed(stored) => {
@@ -85,6 +88,17 @@ pub async fn act(
             Err(cannot("its account changes all the time; the same command again settles it".to_owned()))
         }
     }
+}
+
+/// What became of an account that was opened or closed.
+fn stands(entry: &Entry) -> Lines {
+    let mut lines = Lines::default();
+    let label = if entry.status == Status::Open { "opened" } else { "closed" };
+    lines.line(label, format_args!("player {}, {}", entry.user, entry.currency));
+    if let Some(decision) = &entry.decision {
+        lines.line("by", format_args!("{}: {}", decision.by, decision.reason));
+    }
+    lines
 }
 
 /// The currency that is meant.

@@ -487,10 +487,8 @@ fn ask_in_words(ask: &Ask) -> String {
         wallet::What::Bet(_) | wallet::What::Win(_) | wallet::What::RoundFinish { .. } => String::new(),
     };
     let round = ask.round.as_ref().map(|round| format!(", round {round}")).unwrap_or_default();
-    let player = match &ask.what {
-        wallet::What::RoundFinish { for_all: true } => "all players".to_owned(),
-        _ => format!("player {}", ask.player),
-    };
+    let for_all = matches!(&ask.what, wallet::What::RoundFinish { for_all: true });
+    let player = if for_all { "all players".to_owned() } else { format!("player {}", ask.player) };
     format!("{}{requested}, key {}, {player}{round}{original}", ask.what.kind().as_str().replace('_', " "), ask.key)
 }
 

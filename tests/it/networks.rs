@@ -14,7 +14,7 @@ use postback::money::Scale;
 use postback::offerwall::{self, Coins, Report};
 use postback::operator::{Operator, Question, Show};
 use postback::preset::{Catalogue, Class, Evidence, Preset, SourceMode};
-use postback::sample::{self, Sample};
+use postback::sample::{self, Sample, Wanted};
 use postback::secrets::Secrets;
 use postback::signature::{Algorithm, Key};
 
@@ -210,7 +210,7 @@ fn the_event_that_a_person_is_shown_is_one_that_the_function_takes() {
         let network = preset.network.as_str();
         let sample =
             Sample { class: Class::Credit, user: "42", trans_id: "t7", amount: "10.50", seconds: 1_780_000_000 };
-        let event = operator.sign(network, &sample, None, Show::Event).unwrap();
+        let event = operator.sign(network, &Wanted::Postback(sample), None, Show::Event).unwrap();
         let file = folder.path().join("event.json");
         std::fs::write(&file, event.text).unwrap();
         let explained = operator.check(network, &Question::from_event(&file).unwrap()).unwrap();
