@@ -593,7 +593,7 @@ fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
 fn win(wallet: &Wallet, ask: &Ask, amount: Amount, seen: &Seen, now: Timestamp) -> Planned {
     let account = seen.account(&ask.player)?;
     let entry = moving(asked(ask, now), account.available, amount)?;
-    let guards = vec![Guard::Known, Guard::Exactly(account.available)];
+    let guards = vec![as_seen(&account), Guard::Exactly(account.available)];
     let mut posting = Posting { guards, ..Posting::of(entry) };
     posting.cases.extend(to_a_closed_account(&account, &posting.entry));
     match seen.round {
@@ -653,7 +653,7 @@ fn rollback(
     };
     let account = seen.account(&taken.user)?;
     let change = taken.amount.negated();
-    let guards = vec![Guard::Known, Guard::Exactly(account.available)];
+    let guards = vec![as_seen(&account), Guard::Exactly(account.available)];
     let entry = on_account_of(asked(ask, now), taken);
     let spent = change < Amount::ZERO && account.available < change.negated();
     if spent && wallet.spent_win == SpentWin::Refuse {
@@ -801,6 +801,12 @@ fn beyond(balance: Amount) -> StoredAnswer {
 
 fn turn(round: Option<&RoundId>, user: &UserId, turn: Turn) -> Option<RoundStep> {
     round.map(|round| RoundStep { round: round.clone(), user: user.clone(), turn })
+}
+
+/// An account that was seen open must still be so: what comes to a closed one has a case, and a warm process may have seen it
+/// before it was closed.
+fn as_seen(account: &Account) -> Guard {
+    if account.closed { Guard::Known } else { Guard::Open }
 }
 
 /// What comes to an account that its player no longer has is owed to somebody.

@@ -162,6 +162,10 @@ pub async fn round(ledger: &Ledger, id: &str, network: Option<&str>) -> Result<R
     let mut sums: BTreeMap<(UserId, Option<Currency>), Sums> = BTreeMap::new();
     let mut totals: BTreeMap<Currency, Sums> = BTreeMap::new();
     for row in &rows {
+        if row.user.is_suspense() {
+            // What is of all players, and moves nothing.
+            continue;
+        }
         let player = sums.entry((row.user.clone(), Some(row.currency.clone()))).or_default();
         for sums in [player, totals.entry(row.currency.clone()).or_default()] {
             sums.add(row).map_err(CannotRun::Sum)?;
