@@ -765,8 +765,14 @@ fn asked(ask: &Ask, now: Timestamp) -> Entry {
     }
 }
 
-/// The entry on the account that another one is on.
+/// The entry on the account that another one is on, and in its round where it names none of its own: what a round comes to
+/// is found by the round.
 fn on_account_of(mut entry: Entry, other: &Entry) -> Entry {
+    if let (Some(operation), Some(other)) = (&mut entry.operation, &other.operation)
+        && operation.round.is_none()
+    {
+        operation.round.clone_from(&other.round);
+    }
     entry.currency = other.currency.clone();
     if entry.user != other.user {
         entry.user_received = Some(std::mem::replace(&mut entry.user, other.user.clone()));

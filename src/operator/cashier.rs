@@ -138,7 +138,9 @@ fn refused(action: Action, account: Option<Account>, currency: &Currency) -> Str
         (Action::Close, true) => format!("the account in {currency} is closed already"),
         (Action::Close, false) => {
             let held = if held.is_zero() { String::new() } else { format!(" and {held} held") };
-            format!("{available} {currency} available{held} are left in the account: it is closed once nothing is there")
+            format!(
+                "{available} {currency} available{held} are left in the account: it is closed once nothing is there"
+            )
         }
         (Action::Deposit(_) | Action::Withdraw(_), true) => {
             format!("the account in {currency} is closed; `operator player open` opens it again")

@@ -87,7 +87,8 @@ async fn everything_about_a_key_is_found_by_it_or_by_our_id_and_its_answer_is_th
         assert_eq!(found.json["round"]["part"], json!({"bets": 0, "rolled_back": 1, "finished": true}));
         let mut in_round = ids(&found.json["round"]["entries"]);
         in_round.sort();
-        assert_eq!(in_round, ["19flip/b-2", "19flip/b-3", "19flip/f-1"], "the player's, and what is of all");
+        let of_all = ["19flip/b-2", "19flip/b-2", "19flip/b-3", "19flip/f-1", "19flip/manual-rb-2", "19flip/r-1"];
+        assert_eq!(in_round, of_all, "the player's, with the mark and both rollbacks, and what is of all");
         assert_eq!(wallet::key(&ledger, "19flip/b-2", None).await.unwrap().json, found.json);
         assert_eq!(wallet::key(&ledger, "b-2", Some(WALLET)).await.unwrap().json, found.json);
 
@@ -137,7 +138,8 @@ async fn a_round_has_every_players_part_and_its_entries_add_up() {
         };
         assert_eq!(player("7")["sums"], sums("-10.5", "0", "21", "10.5"));
         assert_eq!(player("8")["part"], json!({"bets": 0, "rolled_back": 1, "finished": true}));
-        assert_eq!(found.json["entries"].as_array().unwrap().len(), 5, "{}", found.text);
+        assert_eq!(player("8")["sums"], sums("-5", "5", "0", "0"), "a rollback is of its original's round");
+        assert_eq!(found.json["entries"].as_array().unwrap().len(), 8, "{}", found.text);
         let times: Vec<_> =
             found.json["entries"].as_array().unwrap().iter().map(|entry| entry["received_at"].clone()).collect();
         assert!(times.is_sorted_by_key(|time| time.as_str().unwrap().to_owned()), "{times:?}");
@@ -249,7 +251,7 @@ async fn the_books_have_a_wallets_money_and_the_cashiers_by_what_they_are() {
         assert_eq!(texts(&row("19flip/b-3", "operation"), names), ["bet", "500", "19flip/1", "jet", "none", "402"]);
         assert_eq!(
             texts(&row("19flip/r-1", "operation"), names),
-            ["bet_rollback", "none", "none", "none", "19flip/b-2", "200"]
+            ["bet_rollback", "none", "19flip/1", "none", "19flip/b-2", "200"]
         );
         assert_eq!(row("19flip/b-2", "rollback")["counterpart"], "19flip/r-1");
         assert!(!text.contains("balance_before"), "an answer is no matter of finance");
