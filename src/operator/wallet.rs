@@ -321,9 +321,6 @@ fn tell(lines: &mut Lines, entry: &Entry, operation: &Operation) {
         format!("{} {}", signed(entry.amount), entry.currency)
     };
     lines.line("moved", moved);
-    if let Some(round) = &operation.round {
-        lines.line("round", round_name(round));
-    }
     if let Some(game) = operation.game_id.as_ref().filter(|game| !game.is_empty()) {
         lines.line("game", game);
     }
