@@ -28,6 +28,13 @@ pub fn reference(action: Action, now: Timestamp, random: u64) -> String {
     format!("{}-{}-{random:016x}", action.status().as_str(), now.as_millisecond())
 }
 
+/// A reference as the payment has it: one that was copied from what we print, or with a blank, is no second payment.
+fn received(reference: &str) -> &str {
+    let reference = reference.trim();
+    let ours = reference.strip_prefix(cashier::NETWORK).and_then(|rest| rest.strip_prefix('/'));
+    ours.unwrap_or(reference)
+}
+
 /// Reads an amount of money, above zero: exactly, or not at all.
 ///
 /// # Errors
@@ -62,7 +69,7 @@ pub async fn act(
     let cannot = |problem: String| CannotRun::argument("the player", whose.player, problem);
     let user = UserId::new(whose.player).map_err(|problem| cannot(problem.to_string()))?;
     let currency = currency(ledger, whose.currency).await?;
-    let trans_id = cashier::trans_id(reference);
+    let trans_id = cashier::trans_id(received(reference));
     let trans_id = trans_id.map_err(|problem| CannotRun::argument("--reference", reference, problem))?;
     let posting = cashier::posting(action, trans_id, (user, currency), decision, now);
     match ledger.store.post(&posting, deadline()).await? {
@@ -177,6 +184,14 @@ mod tests {
         let of = |random| reference(Action::Open, Timestamp::UNIX_EPOCH, random);
         assert_eq!(of(1), "open-0-0000000000000001");
         assert_ne!(of(1), of(2));
+    }
+
+    #[test]
+    fn a_reference_that_was_copied_from_what_we_print_is_the_same_payment() {
+        for text in ["card-1", " card-1", "cashier/card-1", "cashier/card-1 "] {
+            assert_eq!(received(text), "card-1");
+        }
+        assert_eq!(received("cashiers/1"), "cashiers/1");
     }
 
     #[test]

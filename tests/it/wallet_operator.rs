@@ -116,6 +116,7 @@ async fn a_bet_that_never_came_is_found_as_its_tombstone() {
         let answer = &found.json["operation"]["answer"];
         assert_eq!(format!("{} {} (replayed)", answer["status"], answer["body"].as_str().unwrap()), late);
         assert!(found.text.contains("It never came"), "{}", found.text);
+        assert_eq!(ids(&found.json["rollbacks"]), ["19flip/r-1"]);
         let rollback = wallet::key(&ledger, "r-1", None).await.unwrap();
         assert!(rollback.text.contains("takes back  19flip/b-1, which never came"), "{}", rollback.text);
     })
@@ -164,6 +165,7 @@ async fn a_player_is_opened_funded_and_closed_and_every_refusal_says_how_the_acc
         assert!(!act(&ledger, deposit("50"), "7", "p-1").await.unwrap().differs);
         let again = act(&ledger, deposit("50"), "7", "p-1").await.unwrap();
         assert_eq!((again.differs, &again.json["known"]), (false, &json!(true)), "{}", again.text);
+        assert_eq!(act(&ledger, deposit("50"), "7", "cashier/p-1").await.unwrap().json["known"], true);
         assert_eq!(world.balance("7").await, "50");
         for (action, player, field) in [(deposit("51"), "7", "amount"), (deposit("50"), "8", "user")] {
             let said = refusal(act(&ledger, action, player, "p-1").await);
@@ -291,6 +293,29 @@ async fn the_books_of_a_wallet_verify_and_a_rollback_without_its_mark_is_found()
             ["error", "rollback 19flip/r-1", "19flip/b-2"]
         );
         assert!(finance::verify(&ledger, Some("8")).await.unwrap().differs);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rollbacks_meanwhile_are_no_difference() {
+    check_wallet("", async |world| {
+        let ledger = ledger(world);
+        world.fund("7", "100").await;
+        let traffic = async {
+            for number in 0..40 {
+                let (key, back) = (format!("b-{number}"), format!("r-{number}"));
+                world.call("/bet/debit", &bet(&key, "7", "1", "1")).await;
+                world.call("/bet/rollback", &rollback(&back, "7", &key)).await;
+            }
+        };
+        let verifying = async {
+            for _ in 0..4 {
+                let reply = finance::verify(&ledger, None).await.unwrap();
+                assert!(!reply.text.contains("error"), "{}", reply.text);
+            }
+        };
+        tokio::join!(traffic, verifying);
     })
     .await;
 }
