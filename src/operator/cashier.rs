@@ -19,7 +19,7 @@ use crate::terminal::{Lines, Reply};
 pub struct Whose<'a> {
     /// The player, as the wallet's caller names them.
     pub player: &'a str,
-    /// The currency; else that of the only wallet that is enabled, else the deployment's.
+    /// The currency; else that of the only wallet, else the deployment's.
     pub currency: Option<&'a str>,
 }
 

@@ -20,7 +20,7 @@ use crate::preset::Preset;
 use crate::store::{Pages, Pick};
 use crate::terminal::{Lines, Reply, Table};
 
-/// Most entries of one key or player that are listed beside the newest ones.
+/// Most rollbacks of one operation, and most of the cashier's entries of one player, that are listed.
 const MOST: usize = 100;
 
 /// The wallets that are enabled or, where none is, all that are known.
@@ -250,7 +250,8 @@ pub async fn player(ledger: &Ledger, player: &str, limit: u32) -> Result<Reply, 
         text.push(format!("Of the {} newest entries; --limit shows more.", rows.len()));
     }
     if !at_cashier.is_empty() {
-        text.push(format!("At the cashier:\n\n{}", operations_table(&at_cashier)));
+        let most = if at_cashier.len() < MOST { String::new() } else { format!(", the {MOST} newest") };
+        text.push(format!("At the cashier{most}:\n\n{}", operations_table(&at_cashier)));
     }
     text.extend(complaint(&unreadable));
     let json = json!({
