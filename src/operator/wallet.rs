@@ -2,7 +2,7 @@
 //!
 //! Only reads. What a caller disputes is answered from here, so that a stored answer is shown byte for byte as it was given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -172,7 +172,8 @@ pub async fn round(ledger: &Ledger, id: &str, network: Option<&str>) -> Result<R
         }
     }
     // A part without an entry should not be, and is shown all the same.
-    for user in parts.keys().filter(|user| !rows.iter().any(|row| row.user == **user)) {
+    let seen: HashSet<_> = rows.iter().map(|row| &row.user).collect();
+    for user in parts.keys().filter(|user| !seen.contains(user)) {
         sums.insert((user.clone(), None), Sums::default());
     }
 
