@@ -141,12 +141,15 @@ impl Month<'_> {
             let mut add = |name: &str, value: String, small: String| {
                 let _ = writeln!(list, "<div><dt>{name}</dt><dd>{value}<small>{small}</small></dd></div>");
             };
-            add(
-                "Credited",
-                coins(sums.credits.amount),
-                format!("{} in {}", Text(currency), many(sums.credits.count, "credit")),
-            );
-            add("Reversed", coins(sums.reversals.amount), many(sums.reversals.count, "reversal"));
+            if sums.has_offers() {
+                add(
+                    "Credited",
+                    coins(sums.credits.amount),
+                    format!("{} in {}", Text(currency), many(sums.credits.count, "credit")),
+                );
+                add("Reversed", coins(sums.reversals.amount), many(sums.reversals.count, "reversal"));
+                add("Reversal rate", rate(&sums), "of the credits".to_owned());
+            }
             for (name, total, of) in [
                 ("Staked", sums.bets, "bet"),
                 ("Won", sums.wins, "win"),
@@ -157,8 +160,7 @@ impl Month<'_> {
                     add(name, coins(total.amount), many(total.count, of));
                 }
             }
-            add("Net", coins(sums.net.amount), format!("all {}", many(sums.net.count, "entry")));
-            add("Reversal rate", rate(&sums), "of the credits".to_owned());
+            add("Net", coins(sums.net.amount), format!("{} in all {}", Text(currency), many(sums.net.count, "entry")));
             add("Users", grouped(&self.books.users_of(currency).to_string()), "with an entry".to_owned());
             if sums.payout_usd.count > 0 {
                 let (said, all) = (sums.payout_usd.count.to_string(), sums.credits.count.to_string());

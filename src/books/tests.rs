@@ -174,6 +174,27 @@ fn a_rollback_and_its_mark_agree_in_either_order_and_one_alone_is_a_difference()
     assert_eq!(halves(&[moved(), mark("net/b1", "net/r2")]).len(), 2, "the mark names another one");
 }
 
+proptest! {
+    /// However rollbacks and marks come, only those without their other half are left.
+    #[test]
+    fn every_rollback_finds_its_mark_in_any_order(
+        pairs in proptest::collection::vec((any::<bool>(), any::<bool>()), 0..20),
+        seed in any::<u64>(),
+    ) {
+        let mut rows = Vec::new();
+        for (number, (rolled_back, marked)) in pairs.iter().enumerate() {
+            let (original, rollback) = (format!("net/b{number}"), format!("net/r{number}"));
+            rows.extend(rolled_back.then(|| asked(&rollback, "bet_rollback", "1", "200", Some(&original))));
+            rows.extend(marked.then(|| mark(&original, &rollback)));
+        }
+        fastrand::Rng::with_seed(seed).shuffle(&mut rows);
+        let mut expected = Expected::default();
+        rows.iter().for_each(|row| expected.add(row).unwrap());
+        let alone = pairs.iter().filter(|(rolled_back, marked)| rolled_back != marked).count();
+        prop_assert_eq!(expected.without_other_half().len(), alone);
+    }
+}
+
 #[test]
 fn an_account_that_was_closed_is_no_difference_in_money() {
     let closed = |available: &str| Account { closed: true, ..stored("u", available, "0").account };

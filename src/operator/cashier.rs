@@ -10,7 +10,7 @@ use super::wallet::wallets;
 use super::{CannotRun, Ledger, deadline};
 use crate::cashier::{self, Action};
 use crate::id::{Currency, UserId};
-use crate::ledger::{Account, Decision, Entry, Outcome, Refusal};
+use crate::ledger::{Account, Decision, Entry, Outcome, Refusal, Status};
 use crate::money::{Amount, Received, Scale};
 use crate::terminal::{Lines, Reply};
 
@@ -19,13 +19,20 @@ use crate::terminal::{Lines, Reply};
 pub struct Whose<'a> {
     /// The player, as the wallet's caller names them.
     pub player: &'a str,
-    /// The currency; else that of the only wallet that is enabled, else the deployment's.
+    /// The currency; else that of the only wallet, else the deployment's.
     pub currency: Option<&'a str>,
 }
 
 /// A reference for what has none of its own: an opening or a closing. `random` keeps two of the same moment apart.
 pub fn reference(action: Action, now: Timestamp, random: u64) -> String {
     format!("{}-{}-{random:016x}", action.status().as_str(), now.as_millisecond())
+}
+
+/// A reference as the payment has it: one that was copied from what we print, or with a blank, is no second payment.
+fn received(reference: &str) -> &str {
+    let reference = reference.trim();
+    let ours = reference.strip_prefix(cashier::NETWORK).and_then(|rest| rest.strip_prefix('/'));
+    ours.unwrap_or(reference)
 }
 
 /// Reads an amount of money, above zero: exactly, or not at all.
@@ -62,12 +69,15 @@ pub async fn act(
     let cannot = |problem: String| CannotRun::argument("the player", whose.player, problem);
     let user = UserId::new(whose.player).map_err(|problem| cannot(problem.to_string()))?;
     let currency = currency(ledger, whose.currency).await?;
-    let trans_id = cashier::trans_id(reference);
+    let trans_id = cashier::trans_id(received(reference));
     let trans_id = trans_id.map_err(|problem| CannotRun::argument("--reference", reference, problem))?;
     let posting = cashier::posting(action, trans_id, (user, currency), decision, now);
     match ledger.store.post(&posting, deadline()).await? {
         Outcome::Posted => {
-            let lines = moved(&ledger.store, &posting).await;
+            let lines = match action {
+                Action::Open | Action::Close => stands(&posting.entry),
+                Action::Deposit(_) | Action::Withdraw(_) => moved(&ledger.store, &posting).await,
+            };
             Ok(Reply::fine(lines, json!({"entry": entry_json(&posting.entry), "known": false})))
         }
         Outcome::Replayed(stored) => {
@@ -85,6 +95,17 @@ pub async fn act(
             Err(cannot("its account changes all the time; the same command again settles it".to_owned()))
         }
     }
+}
+
+/// What became of an account that was opened or closed.
+fn stands(entry: &Entry) -> Lines {
+    let mut lines = Lines::default();
+    let label = if entry.status == Status::Open { "opened" } else { "closed" };
+    lines.line(label, format_args!("player {}, {}", entry.user, entry.currency));
+    if let Some(decision) = &entry.decision {
+        lines.line("by", format_args!("{}: {}", decision.by, decision.reason));
+    }
+    lines
 }
 
 /// The currency that is meant.
@@ -124,7 +145,9 @@ fn refused(action: Action, account: Option<Account>, currency: &Currency) -> Str
         (Action::Close, true) => format!("the account in {currency} is closed already"),
         (Action::Close, false) => {
             let held = if held.is_zero() { String::new() } else { format!(" and {held} held") };
-            format!("{available} {currency} available{held} are left in the account; it is closed once nothing is")
+            format!(
+                "{available} {currency} available{held} are left in the account: it is closed once nothing is there"
+            )
         }
         (Action::Deposit(_) | Action::Withdraw(_), true) => {
             format!("the account in {currency} is closed; `operator player open` opens it again")
@@ -164,6 +187,14 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_that_was_copied_from_what_we_print_is_the_same_payment() {
+        for text in ["card-1", " card-1", "cashier/card-1", "cashier/card-1 "] {
+            assert_eq!(received(text), "card-1");
+        }
+        assert_eq!(received("cashiers/1"), "cashiers/1");
+    }
+
+    #[test]
     fn every_refusal_says_how_the_account_stands() {
         let amount = |text| Amount::stored(text).unwrap();
         let coins = Currency::new("coins").unwrap();
@@ -177,7 +208,7 @@ mod tests {
             (
                 Action::Close,
                 account("3", "2", false),
-                "3 coins available and 2 held are left in the account; it is closed once nothing is",
+                "3 coins available and 2 held are left in the account: it is closed once nothing is there",
             ),
             (
                 Action::Withdraw(five),

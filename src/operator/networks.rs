@@ -285,7 +285,10 @@ impl Operator {
             Ok(Call::Ask(ask)) => {
                 lines.line("says", self.masked(&ask_in_words(&ask)));
                 let key = ask.key.received();
-                lines.line("answer", self.masked(&format!("the ledger's: `operator wallet {key}` shows what it was")));
+                lines.line(
+                    "answer",
+                    self.masked(&format!("the ledger's: `operator wallet {key}` shows what was answered")),
+                );
             }
             Err(rejection) => {
                 let refused = answer_line(&wallet::refuse(&rejection));
@@ -467,7 +470,7 @@ pub fn class(reversal: bool) -> Class {
 /// What a path of a wallet asks for.
 fn path_in_words(path: WalletPath) -> &'static str {
     match path {
-        WalletPath::Ping => "whether the wallet is there; no field",
+        WalletPath::Ping => "whether the wallet is there and knows the secret",
         WalletPath::Balance => "a player's balance",
         WalletPath::Operation(kind) => match kind {
             OperationKind::Bet => "a stake is taken",
@@ -487,10 +490,8 @@ fn ask_in_words(ask: &Ask) -> String {
         wallet::What::Bet(_) | wallet::What::Win(_) | wallet::What::RoundFinish { .. } => String::new(),
     };
     let round = ask.round.as_ref().map(|round| format!(", round {round}")).unwrap_or_default();
-    let player = match &ask.what {
-        wallet::What::RoundFinish { for_all: true } => "all players".to_owned(),
-        _ => format!("player {}", ask.player),
-    };
+    let for_all = matches!(&ask.what, wallet::What::RoundFinish { for_all: true });
+    let player = if for_all { "all players".to_owned() } else { format!("player {}", ask.player) };
     format!("{}{requested}, key {}, {player}{round}{original}", ask.what.kind().as_str().replace('_', " "), ask.key)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only reads. What a caller disputes is answered from here, so that a stored answer is shown byte for byte as it was given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::preset::Preset;
 use crate::store::{Pages, Pick};
 use crate::terminal::{Lines, Reply, Table};
 
-/// Most entries of one key or player that are listed beside the newest ones.
+/// Most rollbacks of one operation, and most of the cashier's entries of one player, that are listed.
 const MOST: usize = 100;
 
 /// The wallets that are enabled or, where none is, all that are known.
@@ -162,13 +162,18 @@ pub async fn round(ledger: &Ledger, id: &str, network: Option<&str>) -> Result<R
     let mut sums: BTreeMap<(UserId, Option<Currency>), Sums> = BTreeMap::new();
     let mut totals: BTreeMap<Currency, Sums> = BTreeMap::new();
     for row in &rows {
+        if row.user.is_suspense() {
+            // What is of all players, and moves nothing.
+            continue;
+        }
         let player = sums.entry((row.user.clone(), Some(row.currency.clone()))).or_default();
         for sums in [player, totals.entry(row.currency.clone()).or_default()] {
             sums.add(row).map_err(CannotRun::Sum)?;
         }
     }
     // A part without an entry should not be, and is shown all the same.
-    for user in parts.keys().filter(|user| !rows.iter().any(|row| row.user == **user)) {
+    let seen: HashSet<_> = rows.iter().map(|row| &row.user).collect();
+    for user in parts.keys().filter(|user| !seen.contains(user)) {
         sums.insert((user.clone(), None), Sums::default());
     }
 
@@ -246,7 +251,8 @@ pub async fn player(ledger: &Ledger, player: &str, limit: u32) -> Result<Reply, 
         text.push(format!("Of the {} newest entries; --limit shows more.", rows.len()));
     }
     if !at_cashier.is_empty() {
-        text.push(format!("At the cashier:\n\n{}", operations_table(&at_cashier)));
+        let most = if at_cashier.len() < MOST { String::new() } else { format!(", the {MOST} newest") };
+        text.push(format!("At the cashier{most}:\n\n{}", operations_table(&at_cashier)));
     }
     text.extend(complaint(&unreadable));
     let json = json!({
@@ -317,9 +323,6 @@ fn tell(lines: &mut Lines, entry: &Entry, operation: &Operation) {
         format!("{} {}", signed(entry.amount), entry.currency)
     };
     lines.line("moved", moved);
-    if let Some(round) = &operation.round {
-        lines.line("round", round_name(round));
-    }
     if let Some(game) = operation.game_id.as_ref().filter(|game| !game.is_empty()) {
         lines.line("game", game);
     }

@@ -27,5 +27,6 @@ mod settings; // versions that come into force, break, race and are taken back
 mod simulation; // random traffic with faults against the model
 mod template; // template, binaries, variables, events and README agree; the house's rules hold
 mod transcripts; // sessions on the command line with their exact output
+mod wallet_operator; // keys, rounds, players and the cashier as people see and work them
 mod wallet; // a game aggregator's calls: byte-exact answers, repeats, rollbacks, doubtful wins
 mod transport; // lost replies, resets, stalls, contention, under the real store

@@ -14,7 +14,7 @@ use postback::money::Scale;
 use postback::offerwall::{self, Coins, Report};
 use postback::operator::{Operator, Question, Show};
 use postback::preset::{Catalogue, Class, Contract, Evidence, Preset, SourceMode};
-use postback::sample::{self, Sample, Wanted};
+use postback::sample::{self, CallSample, Sample, Wanted};
 use postback::secrets::Secrets;
 use postback::signature::{Algorithm, Key};
 use postback::wallet;
@@ -195,7 +195,8 @@ fn the_example_of_every_network_reads_as_what_it_shows_and_its_reversal_names_it
     let presets = shipped();
     let secrets = Secrets::read(&sample::secrets(&presets).to_string()).unwrap();
     let coins = Coins { currency: Currency::new("coins").unwrap(), scale: Scale::new(2).unwrap() };
-    for preset in presets.iter().filter(|preset| preset.signature.algorithm != Algorithm::EcdsaP256) {
+    let signed = presets.iter().filter(|preset| preset.signature.algorithm != Algorithm::EcdsaP256);
+    for preset in signed.filter(|preset| preset.wallet().is_none()) {
         let keys = secrets.of(&preset.network);
         let none = Key::default();
         let read = |class| {
@@ -247,15 +248,22 @@ fn the_networks_of_the_readme_read_as_a_deployments_own() {
 fn the_event_that_a_person_is_shown_is_one_that_the_function_takes() {
     let operator = Operator::new(|_| None).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for preset in shipped().iter().filter(|preset| preset.signature.algorithm != Algorithm::EcdsaP256) {
+    let presets = Catalogue::default().presets().unwrap();
+    for preset in presets.iter().filter(|preset| preset.signature.algorithm != Algorithm::EcdsaP256) {
         let network = preset.network.as_str();
-        let sample =
-            Sample { class: Class::Credit, user: "42", trans_id: "t7", amount: "10.50", seconds: 1_780_000_000 };
-        let event = operator.sign(network, &Wanted::Postback(sample), None, Show::Event).unwrap();
-        let file = folder.path().join("event.json");
-        std::fs::write(&file, event.text).unwrap();
-        let explained = operator.check(network, &Question::from_event(&file).unwrap()).unwrap();
-        assert!(!explained.differs, "{network}: {}", explained.text);
+        let postback = |seconds| Sample { class: Class::Credit, user: "42", trans_id: "t7", amount: "10.50", seconds };
+        let call = |path| CallSample { path, player: "42", key: "t7", amount: "10.50", round: "1", original: "t6" };
+        let shown = match preset.wallet() {
+            Some(_) => wallet::PATHS.map(|(_, path)| Wanted::Call(call(path))).to_vec(),
+            None => vec![Wanted::Postback(postback(1_780_000_000))],
+        };
+        for wanted in shown {
+            let event = operator.sign(network, &wanted, None, Show::Event).unwrap();
+            let file = folder.path().join("event.json");
+            std::fs::write(&file, event.text).unwrap();
+            let explained = operator.check(network, &Question::from_event(&file).unwrap()).unwrap();
+            assert!(!explained.differs, "{network}: {wanted:?}: {}", explained.text);
+        }
     }
 }
 

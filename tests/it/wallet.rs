@@ -51,6 +51,9 @@ pub fn declined(balance: &str) -> String {
     format!(r#"402 {{"error":"insufficient balance","balance":{balance}}}"#)
 }
 
+/// The answer to what could not be settled.
+pub const TRY_AGAIN: &str = r#"503 {"error":"try again"}"#;
+
 /// An answer that is given again.
 pub fn again(answer: &str) -> String {
     format!("{answer} (replayed)")

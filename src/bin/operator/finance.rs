@@ -64,7 +64,8 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct Networks {
-    /// Only this network, as often as needed; else all that are known. Name `app` for what the app itself posts as `app/…`
+    /// Only this network, as often as needed; else all that are known, and `cashier`. Name `app` for what the app itself posts
+    /// as `app/…`
     #[arg(long, value_name = "NETWORK")]
     network: Vec<String>,
 }

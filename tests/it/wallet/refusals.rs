@@ -9,7 +9,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::{applied, bet, rollback, with};
+use super::{TRY_AGAIN, applied, bet, rollback, with};
 use crate::world::{
     PATIENCE, SECRET, World, call_event, call_event_with, call_line, check_document_with, check_wallet,
 };
@@ -340,7 +340,9 @@ async fn another_method_is_405_and_another_path_404() {
             assert_eq!(answer(world, path, "{}").await, r#"404 {"error":"no such path"}"#, "{path}");
         }
         // What ends as one of ours may be meant for a wallet that is not enabled yet, or any more: it must come again.
-        for path in ["//bet/debit", "/19flip/19flip/bet/debit", "/19FLIP/bet/debit", "/standard/bet/debit", "/other/ping"] {
+        for path in
+            ["//bet/debit", "/19flip/19flip/bet/debit", "/19FLIP/bet/debit", "/standard/bet/debit", "/other/ping"]
+        {
             assert_eq!(answer(world, path, "{}").await, TRY_AGAIN, "{path}");
         }
         nothing_happened(world).await;

@@ -9,11 +9,9 @@ use postback::handler::App;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{again, applied, bet, declined, kept, rollback, win, with};
+use super::{TRY_AGAIN, again, applied, bet, declined, kept, rollback, win, with};
 use crate::faults::{Fault, Request};
 use crate::world::{World, call_on, check_document_with, check_wallet, pass};
-
-const TRY_AGAIN: &str = r#"503 {"error":"try again"}"#;
 
 /// What the caller waits before its second and its third attempt, and for each attempt.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];

@@ -12,13 +12,11 @@ use postback::handler::App;
 use postback::money::Amount;
 
 use super::model::{Call, Kind, Model, STRICT};
-use super::{again, bet, declined};
+use super::{TRY_AGAIN, again, bet, declined};
 use crate::faults::{Fault, Request};
 use crate::world::{World, call_on, check_document_with, check_wallet};
 
 const PLAYERS: usize = 64;
-
-const TRY_AGAIN: &str = r#"503 {"error":"try again"}"#;
 
 /// What a player begins with, in cents: too little for many bets.
 const PURSE: i64 = 2_000;
