@@ -85,7 +85,7 @@ async fn call(world: &World, path: &str, call: &Value) -> (String, usize, f64) {
 }
 
 #[tokio::test]
-async fn each_call_of_a_wallet_costs_the_requests_and_write_units_that_the_readme_says() {
+async fn each_call_of_a_wallet_costs_one_request_where_its_player_was_seen_and_two_where_not() {
     let finish = |key: &str| json!({"idempotency_key": key, "round_id": 1});
     let of = |player: &str, call: Value| with(call, json!({"player_id": player}));
     check_wallet("", async |world| {
