@@ -126,19 +126,29 @@ pub fn pass<T, W>(
     request: &Request,
     read: impl FnOnce(&Wire<'_>) -> Result<T, Vec<Fault<W>>>,
 ) -> Result<T, Rejection<W>> {
-    if request.method != preset.carrier.method() {
-        return Err(Barred::MethodNotAllowed(preset.carrier.method()).into());
-    }
     on_wire(preset, request, |wire, readable| {
-        preset.signature.verify(keys, wire).map_err(Barred::BadSignature)?;
-        if preset.source.mode == SourceMode::Enforce && !preset.source.lists(&request.source_ip) {
-            return Err(Barred::BadSource.into());
-        }
+        verify(preset, keys, wire)?;
         if !readable {
             return Err(Barred::Unreadable.into());
         }
         read(wire).map_err(Rejection::Parameters)
     })
+}
+
+/// Verifies a request of which nothing is to be read.
+///
+/// # Errors
+///
+/// [`Barred`] in the order in which it is decided: method, signature, source.
+pub fn verify(preset: &Preset, keys: &[Key], wire: &Wire<'_>) -> Result<(), Barred> {
+    if wire.request.method != preset.carrier.method() {
+        return Err(Barred::MethodNotAllowed(preset.carrier.method()));
+    }
+    preset.signature.verify(keys, wire).map_err(Barred::BadSignature)?;
+    if preset.source.mode == SourceMode::Enforce && !preset.source.lists(&wire.request.source_ip) {
+        return Err(Barred::BadSource);
+    }
+    Ok(())
 }
 
 /// Looks at a request as its network sends it, and whether its body could be read.
@@ -155,8 +165,6 @@ pub fn on_wire<T>(preset: &Preset, request: &Request, look: impl FnOnce(&Wire<'_
         Carrier::Query => Some(Fields::encoded(&request.query)),
         _ if body.len() > BODY_MAX => None,
         Carrier::Form => Some(Fields::encoded(&text)),
-        // What needs no field may come without an object.
-        Carrier::Json if body.is_empty() => Some(Fields::default()),
         Carrier::Json => Fields::json(&text),
     };
     let readable = fields.is_some();

@@ -88,10 +88,10 @@ pub struct Ask {
     pub what: What,
     /// The player; where none is named, nobody in particular, see [`Ask::names_player`].
     pub player: UserId,
-    /// The currency that is named, else the wallet's.
+    /// The wallet's currency.
     pub currency: Currency,
-    /// Whether that is not the wallet's: only what was done in it can be taken back.
-    pub foreign: bool,
+    /// The currency that it names: the wallet's or, for a rollback, its original's.
+    pub named_currency: Option<Currency>,
     /// The amount, where one was named.
     pub requested: Option<Amount>,
     /// The round.
@@ -368,30 +368,42 @@ pub fn route<'a>(enabled: &'a [Preset], path: &str) -> Option<Route<'a>> {
 ///
 /// [`Rejection`]: what the gate says, then every field that cannot be used.
 pub fn read(route: &Route<'_>, keys: &[Key], currency: &Currency, request: &Request) -> Result<Call, Rejection> {
+    let kind = match route.path {
+        // It needs no field, and so no body either.
+        Path::Ping => {
+            gate::on_wire(route.preset, request, |wire, _| gate::verify(route.preset, keys, wire))?;
+            return Ok(Call::Ping);
+        }
+        Path::Balance => None,
+        Path::Operation(kind) => Some(kind),
+    };
     gate::pass(route.preset, keys, request, |wire| {
         let currency = route.wallet.currency.as_ref().unwrap_or(currency);
-        call(route, currency, wire)
+        match kind {
+            None => question(route, currency, wire),
+            Some(kind) => call(route, kind, currency, wire),
+        }
     })
 }
 
-/// Reads a verified request.
-fn call(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call, Vec<Fault>> {
-    let Route { preset, wallet, path } = route;
+/// Reads a verified question for a balance.
+fn question(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call, Vec<Fault>> {
+    let names = &route.wallet.names;
+    let mut form = Form { fields: wire.fields, faults: Vec::new() };
+    let player = form.required(&route.preset.parameters.user_id, player);
+    let named = form.optional(&names.currency, named_currency);
+    if named.is_some_and(|named| named != *currency) {
+        form.faults.push(Fault { parameter: names.currency.clone(), why: Why::Currency });
+    }
+    let player = player.filter(|_| form.faults.is_empty()).ok_or(form.faults)?;
+    Ok(Call::Balance(player, currency.clone()))
+}
+
+/// Reads a verified call for an operation.
+fn call(route: &Route<'_>, kind: OperationKind, currency: &Currency, wire: &Wire<'_>) -> Result<Call, Vec<Fault>> {
+    let Route { preset, wallet, .. } = route;
     let names = &wallet.names;
     let mut form = Form { fields: wire.fields, faults: Vec::new() };
-    let kind = match path {
-        Path::Ping => return Ok(Call::Ping),
-        Path::Balance => {
-            let player = form.required(&preset.parameters.user_id, player);
-            let named = form.optional(&names.currency, named_currency);
-            if named.is_some_and(|named| named != *currency) {
-                form.faults.push(Fault { parameter: names.currency.clone(), why: Why::Currency });
-            }
-            let player = player.filter(|_| form.faults.is_empty()).ok_or(form.faults)?;
-            return Ok(Call::Balance(player, currency.clone()));
-        }
-        Path::Operation(kind) => *kind,
-    };
     let Identity::Field(key_name) = &preset.parameters.trans_id else { return Err(form.faults) };
     let key = form.required(key_name, |value| key(&preset.network, value));
     let named = match kind {
@@ -434,9 +446,8 @@ fn call(route: &Route<'_>, currency: &Currency, wire: &Wire<'_>) -> Result<Call,
     };
     let (true, Some(key), Some(what)) = (form.faults.is_empty(), key, what) else { return Err(form.faults) };
     let player = named.unwrap_or_else(|| UserId::suspense(&preset.network));
-    let foreign = named_currency.as_ref().is_some_and(|named| named != currency);
-    let currency = named_currency.unwrap_or_else(|| currency.clone());
-    Ok(Call::Ask(Box::new(Ask { key, what, player, currency, foreign, requested, round, game_id, evidence })))
+    let currency = currency.clone();
+    Ok(Call::Ask(Box::new(Ask { key, what, player, currency, named_currency, requested, round, game_id, evidence })))
 }
 
 /// The fields of a verified request, and what is wrong with them.
@@ -580,15 +591,16 @@ fn as_seen(account: &Account) -> Vec<Guard> {
     vec![if account.closed { Guard::Known } else { Guard::Open }, Guard::Exactly(account.available)]
 }
 
-/// That a call names no other currency than the wallet's. What names one was meant for another wallet, or for this one before
+/// That a call names no other currency than this one. What names another was meant for another wallet, or for this one before
 /// its settings changed.
-fn in_our_currency(ask: &Ask) -> Result<(), Stop> {
-    if ask.foreign { Err(Stop::deny(Denied::OtherCurrency)) } else { Ok(()) }
+fn in_currency(ask: &Ask, currency: &Currency) -> Result<(), Stop> {
+    let is_other = ask.named_currency.as_ref().is_some_and(|named| named != currency);
+    if is_other { Err(Stop::deny(Denied::OtherCurrency)) } else { Ok(()) }
 }
 
 /// Takes a stake, never more than is there.
 fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
-    in_our_currency(ask)?;
+    in_currency(ask, &ask.currency)?;
     let account = seen.account(&ask.player, &ask.currency)?;
     if account.closed {
         // Kept as any refusal is: a copy on its way must not be taken once the account is open again.
@@ -609,7 +621,7 @@ fn bet(ask: &Ask, stake: Amount, seen: &Seen, now: Timestamp) -> Planned {
 
 /// Pays a win. That its round is live is a condition of the posting; only where it fails is the round looked at.
 fn win(wallet: &Wallet, ask: &Ask, amount: Amount, seen: &Seen, now: Timestamp) -> Planned {
-    in_our_currency(ask)?;
+    in_currency(ask, &ask.currency)?;
     let account = seen.account(&ask.player, &ask.currency)?;
     let entry = moving(asked(ask, now), account.available, amount)?;
     let guards = as_seen(&account);
@@ -670,9 +682,7 @@ fn rollback(
             Unseen::Tombstone => void(ask, original, kind, seen, now),
         };
     };
-    if ask.foreign && ask.currency != taken.currency {
-        return Err(Stop::deny(Denied::OtherCurrency));
-    }
+    in_currency(ask, &taken.currency)?;
     let account = seen.account(&taken.user, &taken.currency)?;
     let change = taken.amount.negated();
     let guards = as_seen(&account);
@@ -717,7 +727,7 @@ fn rollback(
 /// Records the rollback of an operation that never came, and a tombstone where that would be: should it still come, it is
 /// refused.
 fn void(ask: &Ask, original: &TransId, kind: OperationKind, seen: &Seen, now: Timestamp) -> Planned {
-    in_our_currency(ask)?;
+    in_currency(ask, &ask.currency)?;
     if !ask.names_player() {
         return Err(Stop::deny(Denied::NoPlayer));
     }
@@ -755,7 +765,7 @@ fn mark(rollback: &Entry, original: &TransId) -> Entry {
 
 /// Finishes a round for its player, or for all in it.
 fn finish(ask: &Ask, for_all: bool, seen: &Seen, now: Timestamp) -> Planned {
-    in_our_currency(ask)?;
+    in_currency(ask, &ask.currency)?;
     let entry = asked(ask, now);
     let body = format!(r#"{{"transaction_id":{},"status":"SUCCESS"}}"#, json(entry.trans_id.as_str()));
     let posting = Posting::of(answered(entry, StoredAnswer { status: 200, body }));
@@ -786,7 +796,8 @@ fn asked(ask: &Ask, now: Timestamp) -> Entry {
         counterpart: ask.what.original().cloned(),
         answer: StoredAnswer { status: 200, body: String::new() },
     };
-    let (key, account) = ((ask.key.clone(), Status::Operation), (ask.player.clone(), ask.currency.clone()));
+    let currency = ask.named_currency.as_ref().unwrap_or(&ask.currency).clone();
+    let (key, account) = ((ask.key.clone(), Status::Operation), (ask.player.clone(), currency));
     Entry {
         evidence: ask.evidence.clone(),
         operation: Some(operation),

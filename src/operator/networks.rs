@@ -237,7 +237,8 @@ impl Operator {
         };
         if !self.enabled(&preset.network) {
             lines.note(format_args!(
-                "Not enabled, so 404 until `{}` is in NETWORKS, or in the settings.",
+                "Not enabled, so {} until `{}` is in NETWORKS, or in the settings.",
+                if preset.wallet().is_some() { 503 } else { 404 },
                 preset.network
             ));
         }

@@ -517,14 +517,7 @@ pub(super) mod tests {
             decision: None,
             operation: None,
         };
-        // As DynamoDB counts: UTF-8 bytes; for a number a byte for two digits, one more, and one for a minus.
-        let size = |(name, value): (String, AttributeValue)| match value {
-            AttributeValue::S(text) => name.len() + text.len(),
-            AttributeValue::N(text) => name.len() + text.len().div_ceil(2) + 2,
-            _ => name.len() + 1,
-        };
-        let total = |entry: &Entry| -> usize { entry_item(entry).into_iter().map(size).sum() };
-        assert!(total(&entry) <= 1024, "{} bytes", total(&entry));
+        assert!(size(&entry) <= 1024, "{} bytes", size(&entry));
 
         // A wallet's may be larger where its ids are of the longest, and then costs twice as much.
         let operation = Operation {
@@ -537,7 +530,54 @@ pub(super) mod tests {
             answer: StoredAnswer { status: 200, body: long("b", 2 * (24 + 1 + TransId::RECEIVED_MAX) + 160) },
         };
         let operation = Entry { offer: Offer::default(), held: None, operation: Some(operation), ..entry };
-        assert!(total(&operation) <= 2048, "{} bytes", total(&operation));
+        assert!(size(&operation) <= 2048, "{} bytes", size(&operation));
+    }
+
+    /// The bytes of an entry, as DynamoDB counts: UTF-8; for a number a byte for two digits, one more, and one for a minus.
+    fn size(entry: &Entry) -> usize {
+        let of = |(name, value): (String, AttributeValue)| match value {
+            AttributeValue::S(text) => name.len() + text.len(),
+            AttributeValue::N(text) => name.len() + text.len().div_ceil(2) + 2,
+            _ => name.len() + 1,
+        };
+        entry_item(entry).into_iter().map(of).sum()
+    }
+
+    #[test]
+    fn an_operation_whose_ids_have_64_bytes_is_no_more_than_1_kb() {
+        let long = |byte: &str, length: usize| byte.repeat(length);
+        let network = Network::new(&long("n", 12)).unwrap();
+        let amount = "999999999999999.99";
+        let trans_id = TransId::of(&network, &long("i", 64)).unwrap();
+        let body = format!(
+            r#"{{"transaction_id":"{trans_id}","balance_before":{amount},"balance_after":{amount},"status":"SUCCESS"}}"#
+        );
+        let operation = Operation {
+            kind: OperationKind::BetRollback,
+            requested: Amount::stored(amount),
+            round: RoundId::of(&network, &long("r", RoundId::RECEIVED_MAX)).ok(),
+            game_id: Some(long("g", 64)),
+            counterpart: Some(trans_id.clone()),
+            answer: StoredAnswer { status: 200, body },
+        };
+        let account = (UserId::new(&long("u", 64)).unwrap(), Currency::new("coins").unwrap());
+        let entry = Entry {
+            evidence: Evidence {
+                preset: Some(network),
+                amount_received: String::new(),
+                source_ip: long("f", crate::ledger::SOURCE_IP_MAX),
+                fingerprint: long("f", 32),
+            },
+            operation: Some(operation),
+            ..Entry::plain(
+                (trans_id, Status::Operation),
+                account,
+                Amount::stored(amount).unwrap(),
+                Timestamp::UNIX_EPOCH,
+            )
+        };
+        assert_eq!(entry_from(&entry_item(&entry)), Ok(entry.clone()));
+        assert!(size(&entry) <= 1024, "{} bytes", size(&entry));
     }
 
     #[test]

@@ -85,7 +85,7 @@ async fn call(world: &World, path: &str, call: &Value) -> (String, usize, f64) {
 }
 
 #[tokio::test]
-async fn each_call_of_a_wallet_costs_the_requests_and_write_units_that_the_readme_says() {
+async fn each_call_of_a_wallet_costs_one_request_where_its_player_was_seen_and_two_where_not() {
     let finish = |key: &str| json!({"idempotency_key": key, "round_id": 1});
     let of = |player: &str, call: Value| with(call, json!({"player_id": player}));
     check_wallet("", async |world| {
@@ -101,11 +101,11 @@ async fn each_call_of_a_wallet_costs_the_requests_and_write_units_that_the_readm
             ("a declined bet", "/bet/debit", bet("b-3", "7", "1000"), "402", 1, 7.0),
             ("a declined bet again", "/bet/debit", bet("b-3", "7", "1000"), "402", 1, 0.0),
             ("a win", "/win/credit", win("w-1", "7", "5"), "200", 1, 9.0),
-            ("a rollback of a bet", "/bet/rollback", rollback("r-1", "7", "b-1"), "200", 2, 12.0),
+            ("a rollback of a bet", "/bet/rollback", rollback("r-1", "7", "b-1"), "200", 2, 14.0),
             ("a rollback again", "/bet/rollback", rollback("r-1", "7", "b-1"), "200", 2, 0.0),
-            ("a second rollback of it", "/bet/rollback", rollback("r-2", "7", "b-1"), "200", 2, 4.0),
-            ("a rollback of a win", "/win/rollback", rollback("r-3", "7", "w-1"), "200", 2, 10.0),
-            ("a rollback of a declined bet", "/bet/rollback", rollback("r-4", "7", "b-3"), "200", 2, 10.0),
+            ("a second rollback of it", "/bet/rollback", rollback("r-2", "7", "b-1"), "200", 2, 5.0),
+            ("a rollback of a win", "/win/rollback", rollback("r-3", "7", "w-1"), "200", 2, 12.0),
+            ("a rollback of a declined bet", "/bet/rollback", rollback("r-4", "7", "b-3"), "200", 2, 12.0),
             ("a rollback of a bet never seen", "/bet/rollback", rollback("r-5", "7", "never"), "200", 2, 14.0),
             ("the late bet", "/bet/debit", bet("never", "7", "1"), "409", 1, 0.0),
             ("a known key with something else", "/bet/debit", bet("b-2", "7", "2"), "200", 2, 2.0),

@@ -15,6 +15,7 @@ mod refusals; // what asks for nothing: garbage, forgeries, paths
 mod repeats; // the source document's table of repeats, its timeline, and copies at once
 mod rollbacks; // what is taken back, in any order
 pub mod simulation; // random operations of many players with faults against the model
+mod transport; // lost replies, resets, stalls, contention, under every kind of call
 mod wins; // wins in doubtful rounds, and closed accounts
 
 /// A bet in round 1 and no game.

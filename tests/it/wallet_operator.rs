@@ -285,7 +285,7 @@ async fn the_books_of_a_wallet_verify_and_a_rollback_without_its_mark_is_found()
             let verified = finance::verify(&ledger, Some(player)).await.unwrap();
             assert!(!verified.differs, "{}", verified.text);
         }
-        world.delete_row("19flip/b-2", "rollback").await;
+        let mark = world.delete_row("19flip/b-2", "rollback").await;
         let found = finance::verify(&ledger, None).await.unwrap();
         let [difference] = &found.json["differences"].as_array().unwrap()[..] else { panic!("{}", found.text) };
         assert_eq!(
@@ -293,6 +293,7 @@ async fn the_books_of_a_wallet_verify_and_a_rollback_without_its_mark_is_found()
             ["error", "rollback 19flip/r-1", "19flip/b-2"]
         );
         assert!(finance::verify(&ledger, Some("8")).await.unwrap().differs);
+        world.put_back(mark).await;
     })
     .await;
 }

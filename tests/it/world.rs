@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, PutRequest, TransactWriteItem, Update, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, PutRequest, ReturnValue, TransactWriteItem, Update, WriteRequest};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -213,10 +213,17 @@ impl World {
     }
 
     /// Deletes an entry, which nothing of ours ever does.
-    pub async fn delete_row(&self, trans_id: &str, status: &str) {
-        let delete = self.client.delete_item().table_name(&self.tables.transactions);
+    pub async fn delete_row(&self, trans_id: &str, status: &str) -> HashMap<String, AttributeValue> {
+        let delete = self.client.delete_item().table_name(&self.tables.transactions).return_values(ReturnValue::AllOld);
         let delete = delete.key("trans_id", AttributeValue::S(trans_id.into()));
-        delete.key("status", AttributeValue::S(status.into())).send().await.expect("the row is deleted");
+        let deleted = delete.key("status", AttributeValue::S(status.into())).send().await.expect("the row is deleted");
+        deleted.attributes.expect("the row was there")
+    }
+
+    /// Puts a row back that was deleted.
+    pub async fn put_back(&self, row: HashMap<String, AttributeValue>) {
+        let put = self.client.put_item().table_name(&self.tables.transactions).set_item(Some(row));
+        put.send().await.expect("the row is put back");
     }
 
     /// Changes a part of an account past its entries, which nothing of ours ever does.

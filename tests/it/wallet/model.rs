@@ -200,19 +200,19 @@ impl Model {
         if let Some(first) = self.rolled_back.get(&original) {
             return self.keep(call, &player, 0, first.clone());
         }
-        let case = |kind: &str, end: &str| format!("{kind}/19flip/{}/operation{end}", call.key);
+        let differs = |field: &str| format!("conflict/19flip/{original}/rollback/{field}");
         let balance = self.balances[&player];
         if change < 0 && balance < -change {
             if self.strict {
                 return self.keep(call, &player, 0, declined(&print(balance)));
             }
-            self.cases.insert(case("overdrawn", ""));
+            self.cases.insert(format!("overdrawn/19flip/{}/operation", call.key));
         }
         if named != player {
-            self.cases.insert(case("conflict", "/user"));
+            self.cases.insert(differs("user"));
         }
         if call.amount.is_some_and(|amount| Some(amount) != taken.call.amount) {
-            self.cases.insert(case("conflict", "/amount"));
+            self.cases.insert(differs("amount"));
         }
         let (stood, round) = (taken.answer.starts_with("200"), taken.call.round);
         if kind == Kind::Bet && stood {
@@ -269,7 +269,7 @@ fn differs(known: &Call, call: &Call) -> Option<&'static str> {
         known.zip(told).is_some_and(|(known, told)| known != told)
     }
     match () {
-        () if known.player != call.player => Some("user"),
+        () if other(known.player.as_ref(), call.player.as_ref()) => Some("user"),
         () if known.kind != call.kind => Some("kind"),
         () if other(known.amount.as_ref(), call.amount.as_ref()) => Some("amount"),
         () if other(known.original.as_ref(), call.original.as_ref()) => Some("original"),

@@ -9,9 +9,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::{TRY_AGAIN, applied, bet, rollback, with};
+use super::{TRY_AGAIN, again, applied, bet, rollback, with};
 use crate::world::{
-    PATIENCE, SECRET, World, call_event, call_event_with, call_line, check_document_with, check_wallet,
+    PATIENCE, SECRET, World, call_event, call_event_with, call_line, call_on, check_document_with, check_wallet,
 };
 
 /// The answer to a signed call with exactly this body.
@@ -159,11 +159,6 @@ async fn a_field_that_cannot_be_used_is_named_with_the_reason() {
             let expected = format!(r#"400 {{"error":"{field}: {why}"}}"#);
             assert_eq!(world.call("/bet/debit", &body).await, expected, "{body}");
         }
-        for currency in ["EUR", "Coins"] {
-            let body = with(bet("b-1", "7", "1"), json!({"currency": currency}));
-            let other = r#"400 {"error":"not the currency of this wallet"}"#;
-            assert_eq!(world.call("/bet/debit", &body).await, other, "{body}");
-        }
         for (original, why) in [
             (Value::Null, "missing"),
             (json!([]), "no text"),
@@ -211,6 +206,53 @@ async fn a_field_that_comes_twice_is_refused_though_both_say_the_same() {
             assert_eq!(answer(world, "/bet/debit", &body).await, expected, "{again}");
         }
         nothing_happened(world).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_currency_is_refused_unless_the_key_or_what_is_taken_back_is_of_it() {
+    check_wallet("", async |world| {
+        world.fund("7", "100").await;
+        let other = r#"400 {"error":"not the currency of this wallet"}"#;
+        let named = |call: Value, currency: &str| with(call, json!({"currency": currency}));
+        for currency in ["EUR", "Coins"] {
+            assert_eq!(world.call("/bet/debit", &named(bet("b-1", "7", "1"), currency)).await, other);
+            assert_eq!(world.call("/win/credit", &named(bet("w-1", "7", "1"), currency)).await, other);
+            assert_eq!(world.call("/bet/rollback", &named(rollback("r-1", "7", "b-1"), currency)).await, other);
+        }
+        let (took, gave) = (applied("b-1", "100.00", "99.00"), applied("r-1", "99.00", "100.00"));
+        assert_eq!(world.call("/bet/debit", &named(bet("b-1", "7", "1"), "coins")).await, took);
+        assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "1")).await, applied("b-2", "99.00", "98.00"));
+        world.call("/bet/rollback", &rollback("r-2", "7", "b-2")).await;
+        // The wallet goes over to another currency: what was done in the first stays so, and can be taken back.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("networks.toml");
+        std::fs::write(&file, "[networks.19flip]\ncurrency = \"EUR\"").unwrap();
+        let later = world.redeployed(&[("NETWORKS_FILE", file.to_str().unwrap())]).await;
+        let on = async |path: &str, call: Value| call_on(&later, path, &call).await;
+        assert_eq!(on("/bet/debit", named(bet("b-1", "7", "1"), "coins")).await, again(&took));
+        assert_eq!(on("/bet/debit", named(bet("b-3", "7", "1"), "coins")).await, other);
+        assert_eq!(on("/bet/rollback", named(rollback("r-1", "7", "b-1"), "EUR")).await, other);
+        assert_eq!(on("/bet/rollback", named(rollback("r-1", "7", "b-1"), "coins")).await, gave);
+        assert_eq!(on("/bet/debit", bet("b-4", "7", "1")).await, r#"404 {"error":"player not found"}"#);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rollback_needs_no_player_where_its_original_tells_one() {
+    check_wallet("", async |world| {
+        world.fund("7", "100").await;
+        world.call("/bet/debit", &bet("b-1", "7", "5")).await;
+        let manual = |key: &str, original: &str| json!({"idempotency_key": key, "original_transaction_id": original});
+        let nobody = r#"400 {"error":"the rollback of what never came must name its player"}"#;
+        assert_eq!(world.call("/bet/rollback", &manual("manual-rb-1", "never")).await, nobody);
+        let gave = applied("manual-rb-2", "95.00", "100.00");
+        assert_eq!(world.call("/bet/rollback", &manual("manual-rb-2", "b-1")).await, gave);
+        assert_eq!(world.call("/bet/rollback", &rollback("manual-rb-2", "7", "b-1")).await, again(&gave));
+        assert_eq!(world.call("/bet/rollback", &manual("manual-rb-3", "b-1")).await, gave);
+        assert!(world.case_ids().await.is_empty());
     })
     .await;
 }
