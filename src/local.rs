@@ -5,6 +5,7 @@
 //! has set, and never puts real coins anywhere: whoever reads this file knows its secret.
 
 mod embedded; // DynamoDB inside this process, and the folder that it keeps data in
+mod fund; // `cargo local fund`: a player with money
 mod function_url; // any HTTP request as a function URL's event
 mod invoke; // `cargo local invoke`: one event, and what it changed
 mod serve; // `cargo local`: the function URL, and one line a call
@@ -31,6 +32,7 @@ use crate::store::StoreError;
 use crate::wallet;
 
 pub use embedded::{Data, Embedded};
+pub use fund::fund;
 pub use invoke::invoke;
 pub use serve::{Serve, serve};
 pub use tables::{TableError, create_tables};
@@ -112,6 +114,26 @@ async fn called(app: &App, path: &str, event: &str) -> Handled {
     if is_wallet { app.wallet(event, Duration::MAX).await } else { app.offerwall(event, Duration::MAX).await }
 }
 
+/// A DynamoDB over some data: one of this process's own, or the one that serves it already.
+struct Connected {
+    endpoint: String,
+    /// Serves as long as this lives.
+    _own: Option<Embedded>,
+}
+
+impl Connected {
+    async fn to(data: &Data) -> Result<Connected, CannotRun> {
+        match Embedded::start(bind(0, "--dynamodb-port").await?, data) {
+            Ok(embedded) => Ok(Connected { endpoint: embedded.endpoint(), _own: Some(embedded) }),
+            Err(CannotRun::InUse { folder }) => match embedded::running(&folder) {
+                Some(endpoint) => Ok(Connected { endpoint, _own: None }),
+                None => Err(CannotRun::InUse { folder }),
+            },
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// A port of this machine, which nobody else can reach.
 async fn bind(port: u16, option: &'static str) -> Result<TcpListener, CannotRun> {
     TcpListener::bind(("127.0.0.1", port)).await.map_err(|problem| CannotRun::Port { port, problem, option })
@@ -162,6 +184,10 @@ pub enum CannotRun {
         file.display()
     )]
     NotJson { file: PathBuf, problem: serde_json::Error },
+    #[error("`{argument}`: {problem}")]
+    Argument { argument: String, problem: String },
+    #[error("{0}")]
+    Money(String),
     #[error("{0}; choose another folder with --data, or keep none with --memory")]
     Tables(#[from] TableError),
     #[error("{0}; choose another folder with --data, or keep none with --memory")]

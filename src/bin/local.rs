@@ -23,6 +23,15 @@ struct Arguments {
 enum Command {
     /// Serve the function URL and DynamoDB's API: what happens without a command
     Serve(ServeArguments),
+    /// Open a player's account, where it is not open, and pay money into it, so that a wallet's calls have somebody to be about
+    Fund {
+        /// The player, as a wallet's caller names them
+        player: String,
+        /// How much
+        amount: String,
+        #[command(flatten)]
+        data: DataArguments,
+    },
     /// Call the function with one event, and show its answer and what changed
     Invoke {
         /// A file with one function URL event, such as those in events/
@@ -77,6 +86,7 @@ async fn run(arguments: Arguments) -> Result<(), CannotRun> {
         Command::Serve(ServeArguments { port, dynamodb_port, data }) => {
             local::serve(&Serve { port, dynamodb_port, data: data.into() }).await
         }
+        Command::Fund { player, amount, data } => local::fund(&player, &amount, &data.into()).await,
         Command::Invoke { event, data } => local::invoke(&event, &data.into()).await,
     }
 }

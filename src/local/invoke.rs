@@ -10,8 +10,7 @@ use std::path::Path;
 use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
-use super::embedded::running;
-use super::{CannotRun, Data, Embedded, PATIENCE, bind, called, change, function, say};
+use super::{CannotRun, Connected, Data, PATIENCE, called, change, function, say};
 use crate::config::{Config, SecretsFrom};
 use crate::event::Request;
 use crate::id::{Currency, TransId, UserId};
@@ -31,25 +30,15 @@ pub async fn invoke(file: &Path, data: &Data) -> Result<(), CannotRun> {
     serde_json::from_str::<IgnoredAny>(&event)
         .map_err(|problem| CannotRun::NotJson { file: file.to_owned(), problem })?;
 
-    let (embedded, endpoint) = match Embedded::start(bind(0, "--dynamodb-port").await?, data) {
-        Ok(embedded) => {
-            let endpoint = embedded.endpoint();
-            (Some(embedded), endpoint)
-        }
-        Err(CannotRun::InUse { folder }) => match running(&folder) {
-            Some(endpoint) => (None, endpoint),
-            None => return Err(CannotRun::InUse { folder }),
-        },
-        Err(error) => return Err(error),
-    };
-    let (config, app) = function(&endpoint, None).await?;
+    let connected = Connected::to(data).await?;
+    let (config, app) = function(&connected.endpoint, None).await?;
 
     let request = Request::read(&event).ok().map(|request| request.behind(&config.front));
     let concerned = request.as_ref().and_then(|request| Concerned::by(&config, request)).unwrap_or_default();
     let before = Standing::of(app.store(), &concerned).await?;
     let handled = called(&app, request.as_ref().map_or("", |request| &request.path), &event).await;
     let after = Standing::of(app.store(), &concerned).await?;
-    drop(embedded);
+    drop(connected);
 
     let replayed = if handled.answer.replayed { "\nidempotent-replayed: true" } else { "" };
     let content_type = handled.answer.content_type.as_str();

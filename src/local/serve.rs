@@ -129,13 +129,15 @@ fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -
         ),
         None => "No network has a secret, so none can call: see NETWORK_SECRETS.".to_owned(),
     };
+    let is_wallet = config.networks.iter().any(|preset| preset.wallet().is_some());
+    let player = if is_wallet { "A player for the wallet:\n  cargo local fund 42 100\n\n" } else { "" };
     format!(
         "function URL  http://{url}  networks: {}{more}\n\
          DynamoDB      {dynamodb}\n\
          data          {data}\n\n\
          The tables, with the AWS CLI:\n{}\n\n\
          {examples}\n\n\
-         Calls, until Ctrl-C:",
+         {player}Calls, until Ctrl-C:",
         names.join(", "),
         scans.join("\n"),
     )
