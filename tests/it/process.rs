@@ -15,7 +15,7 @@ use crate::model::{Event, Model};
 use crate::runtime_api::{Bootstrap, InvokeError, RuntimeApi};
 use crate::wallet;
 use crate::wallet::simulation::{Traffic, agrees};
-use crate::world::{SECRET, World, call_event, check, check_wallet, conversion, event, query, signed};
+use crate::world::{SECRET, World, call_event, call_event_with, check, check_wallet, conversion, event, query, signed};
 
 /// The release binaries, built once with the default features, which contain no emulator, by name.
 fn release_binary(name: &str) -> &'static Path {
@@ -113,6 +113,42 @@ async fn the_release_binary_answers_a_function_url_and_logs_no_secret() {
         let log = function.output();
         assert!(log.contains(r#""outcome":"credited""#) && log.contains(r#""trans_id":"standard/c1""#), "{log}");
         for secret in [SECRET, "retired-secret", "signature=", "dummy secret key", "currency_amount="] {
+            assert!(!log.contains(secret), "{secret} in {log}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_release_binary_of_the_wallet_answers_a_function_url_and_logs_neither_secret_nor_signature() {
+    check_wallet("", async |world| {
+        world.fund("7", "10").await;
+        let api = RuntimeApi::start().await;
+        let mut variables = world.variables.clone();
+        variables.insert("LOG_LEVEL".into(), "trace".into());
+        let mut function = Bootstrap::spawn(release_binary("wallet"), &variables, &api);
+        let placed = call_event("/bet/debit", &wallet::bet("b-1", "7", "4").to_string());
+        let answer = wallet::applied("b-1", "10.00", "6.00");
+        for replayed in [Value::Null, "true".into()] {
+            let response = api.invoke(&placed, DEADLINE).await.unwrap();
+            assert_eq!(line(&response), answer);
+            assert_eq!(response["headers"]["content-type"], "application/json");
+            assert_eq!(response["headers"]["idempotent-replayed"], replayed);
+        }
+        for (event, expected) in [
+            (call_event("/balance", r#"{"player_id":7}"#), r#"200 {"balance":6.00,"currency":"coins"}"#),
+            (call_event_with("/balance", r#"{"player_id":7}"#, "00"), r#"401 {"error":"bad signature"}"#),
+            (event("GET", "/bet/debit", ""), r#"405 {"error":"method not allowed: send a POST"}"#),
+            (event("GET", "/standard", ""), r#"404 {"error":"no such path"}"#),
+        ] {
+            assert_eq!(line(&api.invoke(&event, DEADLINE).await.unwrap()), expected);
+        }
+        function.kill().await;
+        let log = function.output();
+        assert!(log.contains(r#""outcome":"bet""#) && log.contains(r#""trans_id":"19flip/b-1""#), "{log}");
+        let event: Value = serde_json::from_str(&placed).unwrap();
+        let signature = event["headers"]["x-signature"].as_str().unwrap();
+        for secret in [SECRET, signature, "dummy secret key"] {
             assert!(!log.contains(secret), "{secret} in {log}");
         }
     })

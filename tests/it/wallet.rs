@@ -288,3 +288,19 @@ async fn an_answer_is_of_the_true_balance_also_where_this_process_remembers_anot
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_balance_with_more_than_two_places_is_told_of_rounded_down_and_spent_exactly() {
+    check_wallet("", async |world| {
+        world.fund("7", "10.00999999").await;
+        assert_eq!(world.call("/bet/debit", &bet("b-1", "7", "10.01")).await, declined("10.00"));
+        assert_eq!(world.call("/bet/debit", &bet("b-2", "7", "10")).await, applied("b-2", "10.00", "0.00"));
+        assert_eq!(world.call("/win/credit", &win("w-1", "7", "0.01")).await, applied("w-1", "0.00", "0.01"));
+        assert_eq!(world.balance("7").await, "0.01999999");
+        world.call("/bet/debit", &bet("b-3", "7", "0.01")).await;
+        // Below zero it is what is owed that must not look smaller.
+        assert_eq!(world.call("/win/rollback", &rollback("r-1", "7", "w-1")).await, applied("r-1", "0.00", "-0.01"));
+        assert_eq!(world.balance("7").await, "-0.00000001");
+    })
+    .await;
+}

@@ -1,5 +1,6 @@
 //! Wins in rounds where none is to be expected, and what comes to closed accounts.
 
+use futures_util::future::join;
 use postback::cashier::Action;
 use postback::money::Amount;
 use serde_json::json;
@@ -143,6 +144,31 @@ async fn a_finish_that_comes_again_does_not_finish_what_began_after_it() {
         assert_eq!(world.call("/win/credit", &win("w-1", "7", "5")).await, applied("w-1", "9.00", "14.00"));
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_win_and_the_end_of_its_round_at_once_are_in_one_order() {
+    for turn in 0..10 {
+        check_wallet("win_after_end = \"refuse\"", async |world| {
+            world.fund("7", "10").await;
+            let other = world.redeployed(&[]).await;
+            world.call("/bet/debit", &bet("b-1", "7", "4")).await;
+            let (win, end) = (win("w-1", "7", "5"), rollback("e-1", "7", "b-1"));
+            let (won, ended) = match turn % 2 {
+                0 => join(world.call("/win/credit", &win), call_on(&other, "/bet/rollback", &end)).await,
+                _ => {
+                    let (ended, won) =
+                        join(call_on(&other, "/bet/rollback", &end), world.call("/win/credit", &win)).await;
+                    (won, ended)
+                }
+            };
+            match won == r#"409 {"error":"the round was finished or rolled back"}"# {
+                true => assert_eq!(ended, applied("e-1", "6.00", "10.00")),
+                false => assert_eq!((won, ended), (applied("w-1", "6.00", "11.00"), applied("e-1", "11.00", "15.00"))),
+            }
+        })
+        .await;
+    }
 }
 
 #[tokio::test]
