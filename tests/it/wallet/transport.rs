@@ -4,11 +4,9 @@
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::{again, applied, bet, declined, kept, rollback, win};
+use super::{TRY_AGAIN, again, applied, bet, declined, kept, rollback, win};
 use crate::faults::Fault;
-use crate::world::{World, check_document_with};
-
-const TRY_AGAIN: &str = r#"503 {"error":"try again"}"#;
+use crate::world::{World, check_document_with, check_wallet};
 
 /// A story in the weather of each fault, met by the request at each of these places of a call; all at once, since some
 /// only wait.
@@ -117,6 +115,33 @@ async fn contention_that_lasts_longer_than_the_budget_is_told_and_then_nothing_i
         world.proxy.plan(|_| Fault::None);
         assert_eq!((world.balance("7").await, kept(world).await), ("10".into(), 0));
         assert_eq!(world.call("/bet/debit", &bet("b-1", "7", "4")).await, applied("b-1", "10.00", "6.00"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_round_is_finished_for_all_though_bets_and_wins_are_in_the_way() {
+    check_wallet("win_after_end = \"refuse\"", async |world| {
+        for player in ["7", "8", "9"] {
+            world.fund(player, "10").await;
+            world.call("/bet/debit", &bet(&format!("b-{player}"), player, "4")).await;
+        }
+        let mut met = 0;
+        world.proxy.plan(move |request| {
+            met += usize::from(request.operation == "UpdateItem");
+            match request.operation.as_str() {
+                "UpdateItem" if met <= 4 => Fault::Error("TransactionConflictException"),
+                _ => Fault::None,
+            }
+        });
+        let finish = serde_json::json!({"idempotency_key": "f-1", "round_id": 1});
+        let answer = r#"200 {"transaction_id":"19flip/f-1","status":"SUCCESS"}"#;
+        assert_eq!(world.call("/round/finish", &finish).await, answer);
+        for player in ["7", "8", "9"] {
+            let refused = r#"409 {"error":"the round was finished or rolled back"}"#;
+            let late = win(&format!("w-{player}"), player, "5");
+            assert_eq!(world.call("/win/credit", &late).await, refused);
+        }
     })
     .await;
 }
