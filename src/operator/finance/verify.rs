@@ -192,8 +192,8 @@ async fn look_again(
     }
 }
 
-/// Compares an account with its entries until it did not change while these were read, twice with the same result: the index
-/// by user follows the table by some milliseconds.
+/// Compares an account with its entries until it did not change while these were read, twice with the same result and as many
+/// entries: the index by user follows the table by some milliseconds, and a balance may come and go between two looks.
 async fn account_again(
     store: &Store,
     (user, currency): AccountKey,
@@ -202,11 +202,11 @@ async fn account_again(
     let mut last = None;
     for reading in 1..=READINGS {
         let before = store.account_now(&user, &currency).await?;
-        let entries = sum_of(store, &user, &currency, timeless).await?;
+        let (entries, count) = sum_of(store, &user, &currency, timeless).await?;
         let after = store.account_now(&user, &currency).await?;
         if before == after {
             let Some(wrong) = account_differs(after, entries) else { return Ok(None) };
-            if last.replace(wrong) == Some(wrong) {
+            if last.replace((wrong, count)) == Some((wrong, count)) {
                 return Ok(Some(Difference::Account { user, currency, wrong }));
             }
         }
@@ -215,14 +215,14 @@ async fn account_again(
     Ok(Some(Difference::Account { user, currency, wrong: AccountWrong::Busy }))
 }
 
-/// What the history of a user adds up to in a currency, with what the history does not have.
+/// What the history of a user adds up to in a currency, with what the history does not have, and how many entries it has.
 async fn sum_of(
     store: &Store,
     user: &UserId,
     currency: &Currency,
     timeless: Option<Account>,
-) -> Result<Option<Account>, CannotRun> {
-    let mut sum = timeless;
+) -> Result<(Option<Account>, u64), CannotRun> {
+    let (mut sum, mut count) = (timeless, 0);
     let mut from = None;
     loop {
         let page = store.history(user, PAGE, from).await?;
@@ -230,10 +230,11 @@ async fn sum_of(
         for row in page.rows.into_iter().flatten().filter(|row| row.currency == *currency) {
             let change = row.change().map_err(CannotRun::Sum)?;
             add_to(sum.get_or_insert_default(), change).map_err(CannotRun::Sum)?;
+            count += 1;
         }
         from = page.next;
         if from.is_none() {
-            return Ok(sum);
+            return Ok((sum, count));
         }
     }
 }
