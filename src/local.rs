@@ -25,6 +25,7 @@ use crate::in_force::Snapshot;
 use crate::ledger::Entry;
 use crate::log;
 use crate::money::Amount;
+use crate::offerwall;
 use crate::preset::{Preset, PresetError};
 use crate::sample;
 use crate::secrets::{Secrets, VaultError};
@@ -110,7 +111,10 @@ async fn function(endpoint: &str, public_url: Option<&str>) -> Result<(Config, A
 
 /// A function URL's event through the function that its path leads to: in a deployment each contract has a URL of its own.
 async fn called(app: &App, path: &str, event: &str) -> Handled {
-    let is_wallet = app.in_force().is_some_and(|in_force| wallet::route(&in_force.networks, path).is_some());
+    let is_wallet = app.in_force().is_some_and(|in_force| {
+        let of_postbacks = offerwall::preset_at(&in_force.networks, path).is_some();
+        wallet::route(&in_force.networks, path).is_some() || (wallet::is_ours(path) && !of_postbacks)
+    });
     if is_wallet { app.wallet(event, Duration::MAX).await } else { app.offerwall(event, Duration::MAX).await }
 }
 

@@ -302,14 +302,16 @@ impl Denied {
         }
     }
 
-    /// What the caller hears.
-    pub fn answer(self) -> Answer {
+    /// What the caller hears; a field that is wrong is called as the caller does.
+    pub fn answer(self, route: &Route<'_>) -> Answer {
+        let names = &route.wallet.names;
+        let fault = |name: &str, why: &str| error(400, &format!("{name}: {why}"));
         match self {
             Denied::UnknownPlayer => error(404, "player not found"),
-            Denied::OtherCurrency => error(400, "not the currency of this wallet"),
-            Denied::NoPlayer => error(400, "the rollback of what never came must name its player"),
+            Denied::OtherCurrency => fault(&names.currency, &Why::Currency.to_string()),
+            Denied::NoPlayer => fault(&route.preset.parameters.user_id, "missing, and what is taken back never came"),
             Denied::UnknownOriginal => error(404, "original transaction not found"),
-            Denied::OtherKind => error(400, "the original transaction is of another kind"),
+            Denied::OtherKind => fault(&names.original, "of another kind"),
             Denied::OutOfRange => error(503, "balance out of range"),
         }
     }
@@ -716,6 +718,12 @@ fn rollback(
         );
         cases.push(Case::about(CaseKind::Conflict(Field::Amount), &mark, detail));
     }
+    if let Some((named, known)) =
+        ask.round.as_ref().zip(operation.round.as_ref()).filter(|(named, known)| named != known)
+    {
+        let detail = format!("The rollback names the round {named}, the operation that it takes back {known}.");
+        cases.push(Case::about(CaseKind::Conflict(Field::Round), &mark, detail));
+    }
     cases.extend(to_a_closed_account(&account, &entry));
     let counted = kind == OperationKind::Bet && operation.answer.status == 200;
     let round = operation.round.as_ref().filter(|_| counted);
@@ -805,13 +813,13 @@ fn asked(ask: &Ask, now: Timestamp) -> Entry {
     }
 }
 
-/// The entry on the account that another one is on, and in its round where it names none.
+/// The entry on the account that another one is on, and in its round, whatever round it names.
 fn on_account_of(mut entry: Entry, other: &Entry) -> Entry {
     entry.currency = other.currency.clone();
     let named = std::mem::replace(&mut entry.user, other.user.clone());
     entry.user_received = Some(named).filter(|named| *named != other.user && !named.is_suspense());
     if let (Some(operation), Some(of_other)) = (&mut entry.operation, &other.operation)
-        && operation.round.is_none()
+        && of_other.round.is_some()
     {
         operation.round.clone_from(&of_other.round);
     }
@@ -923,9 +931,8 @@ pub fn pong() -> Answer {
     Answer::json(200, r#"{"status":"SUCCESS"}"#)
 }
 
-/// The answer to a question for a balance; `None` for a player without an account.
-pub fn balance(account: Option<Account>, currency: &Currency) -> Answer {
-    let Some(account) = account else { return Denied::UnknownPlayer.answer() };
+/// The answer to a question for a balance.
+pub fn balance(account: &Account, currency: &Currency) -> Answer {
     let available = account.available.fixed(two_places());
     Answer::json(200, format!(r#"{{"balance":{available},"currency":{}}}"#, json(currency.as_str())))
 }
@@ -933,8 +940,12 @@ pub fn balance(account: Option<Account>, currency: &Currency) -> Answer {
 /// The answer to a path that leads to no wallet. One of ours is not refused for good: that nobody knows whose it is may be
 /// the settings' fault, and what is refused is not sent again.
 pub fn astray(path: &str) -> Answer {
-    let ours = PATHS.iter().any(|(known, _)| path.ends_with(known));
-    if ours { try_again() } else { error(404, "no such path") }
+    if is_ours(path) { try_again() } else { error(404, "no such path") }
+}
+
+/// Whether a path is a wallet's, under whatever name.
+pub fn is_ours(path: &str) -> bool {
+    PATHS.iter().any(|(known, _)| path.ends_with(known))
 }
 
 /// The answer to a request that asks for nothing.

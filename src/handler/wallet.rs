@@ -74,18 +74,22 @@ impl App {
         };
         let handled = match call {
             Call::Ping => handled(preset, wallet::pong(), "ping"),
-            Call::Balance(player, currency) => self.balance(preset, &player, &currency, deadline).await,
+            Call::Balance(player, currency) => self.balance(&route, &player, &currency, deadline).await,
             Call::Ask(ask) => self.asked(&route, &ask, deadline).await,
         };
         Handled { understood: true, ..handled }
     }
 
-    async fn balance(&self, preset: &Preset, player: &UserId, currency: &Currency, deadline: Instant) -> Handled {
+    async fn balance(&self, route: &Route<'_>, player: &UserId, currency: &Currency, deadline: Instant) -> Handled {
+        let preset = route.preset;
         match self.store.account(player, currency, deadline).await {
             Ok(account) => {
                 self.accounts.remember(player, currency, account);
-                let outcome = if account.is_some() { "balance" } else { Denied::UnknownPlayer.as_str() };
-                handled(preset, wallet::balance(account, currency), outcome)
+                let unknown = Denied::UnknownPlayer;
+                match account {
+                    Some(account) => handled(preset, wallet::balance(&account, currency), "balance"),
+                    None => handled(preset, unknown.answer(route), unknown.as_str()),
+                }
             }
             Err(problem) => {
                 error!(error = %problem, "no balance; the same call again is safe");
@@ -151,7 +155,7 @@ impl App {
                 // What is remembered only saves a read: nothing is denied for it.
                 Step::Deny(_) if std::mem::take(&mut guessed) => (seen.account, seen.known) = (None, None),
                 Step::Deny(denied) => {
-                    let (answer, outcome) = (denied.answer(), denied.as_str());
+                    let (answer, outcome) = (denied.answer(route), denied.as_str());
                     return Ok(Settled { answer, outcome, moved: None, cases: Vec::new() });
                 }
             }

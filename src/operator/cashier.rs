@@ -69,6 +69,13 @@ pub async fn act(
     let cannot = |problem: String| CannotRun::argument("the player", whose.player, problem);
     let user = UserId::new(whose.player).map_err(|problem| cannot(problem.to_string()))?;
     let currency = currency(ledger, whose.currency).await?;
+    if let Action::Deposit(amount) | Action::Withdraw(amount) = action {
+        let scale = ledger.config.coins.scale;
+        if Amount::stored(&amount.fixed(scale)) != Some(amount) {
+            let problem = format!("a coin has {} decimals", scale.decimals());
+            return Err(CannotRun::argument("the amount", &amount.to_string(), problem));
+        }
+    }
     let trans_id = cashier::trans_id(received(reference));
     let trans_id = trans_id.map_err(|problem| CannotRun::argument("--reference", reference, problem))?;
     let posting = cashier::posting(action, trans_id, (user, currency), decision, now);

@@ -194,7 +194,7 @@ impl Model {
             return answer;
         };
         if taken.call.kind != kind {
-            return r#"400 {"error":"the original transaction is of another kind"}"#.into();
+            return r#"400 {"error":"original_transaction_id: of another kind"}"#.into();
         }
         let (player, change) = (taken.player.clone(), -taken.change);
         if let Some(first) = self.rolled_back.get(&original) {
@@ -215,6 +215,9 @@ impl Model {
             self.cases.insert(differs("amount"));
         }
         let (stood, round) = (taken.answer.starts_with("200"), taken.call.round);
+        if call.round.zip(round).is_some_and(|(named, known)| named != known) {
+            self.cases.insert(differs("round"));
+        }
         if kind == Kind::Bet && stood {
             let part = self.part(round, &player);
             part.bets -= 1;
@@ -273,7 +276,8 @@ fn differs(known: &Call, call: &Call) -> Option<&'static str> {
         () if known.kind != call.kind => Some("kind"),
         () if other(known.amount.as_ref(), call.amount.as_ref()) => Some("amount"),
         () if other(known.original.as_ref(), call.original.as_ref()) => Some("original"),
-        () if other(known.round.as_ref(), call.round.as_ref()) => Some("round"),
+        // A rollback is of its original's round, whatever it names.
+        () if known.original.is_none() && other(known.round.as_ref(), call.round.as_ref()) => Some("round"),
         () => None,
     }
 }

@@ -214,7 +214,7 @@ async fn a_field_that_comes_twice_is_refused_though_both_say_the_same() {
 async fn another_currency_is_refused_unless_the_key_or_what_is_taken_back_is_of_it() {
     check_wallet("", async |world| {
         world.fund("7", "100").await;
-        let other = r#"400 {"error":"not the currency of this wallet"}"#;
+        let other = r#"400 {"error":"currency: not the currency of this wallet"}"#;
         let named = |call: Value, currency: &str| with(call, json!({"currency": currency}));
         for currency in ["EUR", "Coins"] {
             assert_eq!(world.call("/bet/debit", &named(bet("b-1", "7", "1"), currency)).await, other);
@@ -246,7 +246,7 @@ async fn a_rollback_needs_no_player_where_its_original_tells_one() {
         world.fund("7", "100").await;
         world.call("/bet/debit", &bet("b-1", "7", "5")).await;
         let manual = |key: &str, original: &str| json!({"idempotency_key": key, "original_transaction_id": original});
-        let nobody = r#"400 {"error":"the rollback of what never came must name its player"}"#;
+        let nobody = r#"400 {"error":"player_id: missing, and what is taken back never came"}"#;
         assert_eq!(world.call("/bet/rollback", &manual("manual-rb-1", "never")).await, nobody);
         let gave = applied("manual-rb-2", "95.00", "100.00");
         assert_eq!(world.call("/bet/rollback", &manual("manual-rb-2", "b-1")).await, gave);

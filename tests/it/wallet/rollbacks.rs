@@ -174,7 +174,14 @@ async fn a_rollback_that_names_another_player_or_amount_takes_back_what_moved_of
             applied("r-3", "7.00", "10.00")
         );
         assert_eq!((world.balance("7").await, world.balance("8").await), ("10".into(), "10".into()));
-        let expected = ["b-1/rollback/user", "b-2/rollback/amount", "b-3/rollback/user"];
+        // What took a bet of another round back is of the bet's round all the same.
+        world.call("/bet/debit", &bet("b-4", "7", "1")).await;
+        let elsewhere = with(rollback("r-4", "7", "b-4"), json!({"round_id": 2}));
+        assert_eq!(world.call("/bet/rollback", &elsewhere).await, applied("r-4", "9.00", "10.00"));
+        let entries = world.entries().await;
+        let rounds: Vec<_> = entries.iter().filter_map(|row| row.get("round")?.split('#').next()).collect();
+        assert!(rounds.iter().all(|round| *round == "19flip/1"), "{rounds:?}");
+        let expected = ["b-1/rollback/user", "b-2/rollback/amount", "b-3/rollback/user", "b-4/rollback/round"];
         assert_eq!(world.case_ids().await, expected.map(|case| format!("conflict/19flip/{case}")));
     })
     .await;
@@ -188,7 +195,7 @@ async fn a_rollback_of_another_kind_is_refused_and_not_kept() {
         world.call("/win/credit", &win("w-1", "7", "2")).await;
         world.call("/bet/rollback", &rollback("r-1", "7", "b-1")).await;
         world.call("/win/rollback", &rollback("r-2", "7", "never")).await;
-        let other = r#"400 {"error":"the original transaction is of another kind"}"#;
+        let other = r#"400 {"error":"original_transaction_id: of another kind"}"#;
         for (path, original) in [
             ("/win/rollback", "b-1"),
             ("/bet/rollback", "w-1"),
