@@ -102,7 +102,7 @@ pub fn resolve(
             let entry = Entry::plain(key, (user.clone(), currency.clone()), *amount, now);
             let guards = match users {
                 // A wallet's players are opened by people, and a correction must not make one.
-                UnknownUsers::Create if *status != Status::Operation => Vec::new(),
+                UnknownUsers::Create if !matches!(status, Status::Operation | Status::Rollback) => Vec::new(),
                 UnknownUsers::Create | UnknownUsers::Require => vec![Guard::Known],
             };
             post(Posting { guards, ..Posting::of(entry) }, Resolution::Adjusted(*amount))
@@ -243,6 +243,9 @@ mod tests {
         for kind in [CaseKind::Overdrawn, CaseKind::WinAfterEnd, CaseKind::Conflict(Field::Kind)] {
             let posting = posting(attempt(kind, &operation, &[], &Action::Adjust(amount("1"))));
             assert_eq!((posting.entry.status, posting.guards), (Status::Adjust(kind), vec![Guard::Known]));
+            let mark = Entry { status: Status::Rollback, ..operation.clone() };
+            let posting = self::posting(attempt(kind, &mark, &[], &Action::Adjust(amount("1"))));
+            assert_eq!(posting.guards, [Guard::Known]);
         }
         let credit = Entry { held: None, ..held(user()) };
         assert!(posting(attempt(CaseKind::Overdrawn, &credit, &[], &Action::Adjust(amount("1")))).guards.is_empty());

@@ -105,13 +105,13 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 }
 
 /// What is where, and what to type first.
-fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -> String {
+fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, kept: &Data) -> String {
     let names: Vec<_> = config.networks.iter().take(3).map(|preset| preset.network.as_str()).collect();
     let more = match config.networks.len().saturating_sub(names.len()) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let data = match data {
+    let data = match kept {
         Data::Memory => "in memory, gone at the end".to_owned(),
         Data::Folder(folder) => format!("{}, kept for the next run", folder.display()),
     };
@@ -130,7 +130,12 @@ fn introduction(config: &Config, url: SocketAddr, dynamodb: &str, data: &Data) -
         None => "No network has a secret, so none can call: see NETWORK_SECRETS.".to_owned(),
     };
     let is_wallet = config.networks.iter().any(|preset| preset.wallet().is_some());
-    let player = if is_wallet { "A player for the wallet:\n  cargo local fund 42 100\n\n" } else { "" };
+    let player = match kept {
+        Data::Folder(folder) if is_wallet => {
+            format!("A player for the wallet:\n  cargo local fund 42 100 --data {}\n\n", folder.display())
+        }
+        Data::Folder(_) | Data::Memory => String::new(),
+    };
     format!(
         "function URL  http://{url}  networks: {}{more}\n\
          DynamoDB      {dynamodb}\n\
