@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use postback::id::{Currency, TransId, UserId};
-use postback::ledger::{Decision, Entry, Evidence, Held, Offer, Posting, Status, release};
+use postback::ledger::{Decision, Entry, Held, Offer, Posting, Status, release};
 use postback::money::Amount;
 use postback::operator::finance::{self, Export, Format, Period};
 use postback::operator::{CannotRun, Ledger, deadline};
@@ -32,22 +32,9 @@ fn ledger(world: &World) -> Ledger {
 }
 
 fn entry(id: &str, status: Status, user: &str, coins: &str, at: &str) -> Entry {
-    Entry {
-        trans_id: TransId::new(id).unwrap(),
-        status,
-        user: UserId::stored(user).unwrap(),
-        currency: Currency::new("coins").unwrap(),
-        amount: amount(coins),
-        held: None,
-        absorbed: Amount::ZERO,
-        received_at: at.parse().unwrap(),
-        void: false,
-        user_received: None,
-        evidence: Evidence::default(),
-        offer: Offer::default(),
-        decision: None,
-        operation: None,
-    }
+    let key = (TransId::new(id).unwrap(), status);
+    let account = (UserId::stored(user).unwrap(), Currency::new("coins").unwrap());
+    Entry::plain(key, account, amount(coins), at.parse().unwrap())
 }
 
 /// The same with all coins held.
